@@ -1,0 +1,45 @@
+// The reference executor: runs a model on named tensors. Each tensor is freed after its last use, buffers are
+// reused, nodes whose inputs are all constant are evaluated once when the session is made, and a probe sees each
+// named tensor as it is made, so that calibration and layer diffs stream and never hold a whole run.
+// Results are the same bytes for any number of threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libquant/base/status.h"
+#include "libquant/ir/graph.h"
+#include "libquant/ir/input_spec.h"
+#include "libquant/ir/named_tensors.h"
+
+namespace quant {
+
+struct SessionOptions {
+  // Constant subgraphs are folded when the result is at most this large.
+  int64_t max_folded_bytes = int64_t{1} << 30;
+};
+
+class Session {
+ public:
+  // Sees a value's name and tensor, in execution order. An error stops the run.
+  using Probe = std::function<Status(const std::string& name, const Tensor& tensor)>;
+
+  // Unsupported, naming every operator without a kernel, when there is one. The model must outlive the session.
+  static StatusOr<std::unique_ptr<Session>> Create(const Model& model, SessionOptions options = {});
+  virtual ~Session() = default;
+
+  // Outputs in the model's order. DataError when a feed is missing, unknown, or of another dtype, rank or dim than
+  // the model says. A kernel's error names node, operator, and its inputs' dtypes and dims.
+  virtual StatusOr<NamedTensors> Run(const NamedTensors& feeds, const Probe& probe = nullptr) = 0;
+};
+
+// Operators of the model that have no kernel at its opset: "Foo (ai.onnx 21)", sorted, unique.
+std::vector<std::string> OpsWithoutKernel(const Model& model);
+
+// The inputs a caller must feed (graph inputs that are no initializers), with the bound of those that are followed
+// to a table lookup.
+std::vector<InputSpec> RequiredInputs(const Model& model);
+
+}  // namespace quant

@@ -1,0 +1,65 @@
+// GraphEdit: a rewrite as a value. A rule reads a const Graph and returns one; the driver applies it whole or not
+// at all. New values are referred to before they exist by ValueRef.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libquant/ir/graph.h"
+
+namespace quant {
+
+// An existing value (id >= 0), a value this edit makes (index >= 0), or none (both -1).
+struct ValueRef {
+  ValueId id = kNoValue;
+  int32_t made = -1;
+  static ValueRef Of(ValueId id) { return {id, -1}; }
+  static ValueRef None() { return {}; }
+};
+
+class GraphEdit {
+ public:
+  struct NewValue {
+    std::string name_hint;
+    DType dtype = DType::kUndefined;
+    std::optional<Shape> shape;
+    std::optional<Tensor> constant;  // set: becomes an initializer of the main region
+  };
+  struct NewNode {
+    std::string name_hint;
+    std::string op_type;
+    std::string domain;
+    std::vector<ValueRef> inputs;
+    std::vector<ValueRef> outputs;  // made values
+    Attributes attributes;
+  };
+
+  // Nodes go just before `anchor`, in its region.
+  explicit GraphEdit(NodeId anchor) : anchor_(anchor) {}
+
+  // An initializer in the region of the anchor.
+  ValueRef AddConstant(std::string name_hint, Tensor tensor);
+  // A node with one output of the given type; returns that output.
+  ValueRef AddNode(NewNode node, DType dtype, std::optional<Shape> shape);
+  void SetInput(NodeId node, int32_t index, ValueRef value) { inputs_.push_back({{node, index}, value}); }
+  // All readers of `old` read `value` instead. When `old` is a region output, the new value takes over its name.
+  void Replace(ValueId old, ValueRef value) { replaced_.push_back({old, value}); }
+  // Removed after everything else; nothing may read its outputs by then.
+  void Remove(NodeId node) { removed_.push_back(node); }
+
+  // Applies all of it or, on error, none of it: ids are checked and types of replaced values compared (when both
+  // are known) before the graph is touched. Weights are never deleted here; Graph::RemoveUnused sweeps.
+  Status ApplyTo(Graph& graph) const;
+
+ private:
+  Status Check(const Graph& graph) const;
+  NodeId anchor_;
+  std::vector<NewValue> values_;
+  std::vector<NewNode> nodes_;
+  std::vector<std::pair<std::pair<NodeId, int32_t>, ValueRef>> inputs_;
+  std::vector<std::pair<ValueId, ValueRef>> replaced_;
+  std::vector<NodeId> removed_;
+};
+
+}  // namespace quant
