@@ -12,9 +12,7 @@
 namespace quant {
 namespace {
 
-FileId IdOf(const struct stat& st) {
-  return {static_cast<uint64_t>(st.st_dev), static_cast<uint64_t>(st.st_ino)};
-}
+FileId IdOf(const struct stat& st) { return {static_cast<uint64_t>(st.st_dev), static_cast<uint64_t>(st.st_ino)}; }
 
 Status WriteFailure(const std::string& path, int error) {
   return OutputError("cannot write {}: {}", path, std::strerror(error));

@@ -31,7 +31,8 @@ void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
   }
   if (!arena) arena = std::make_unique<tbb::task_arena>(n);
   arena->execute([&] {
-    tbb::parallel_for(int64_t{0}, count, [&](int64_t i) { body(i); }, tbb::simple_partitioner());
+    tbb::parallel_for(
+        int64_t{0}, count, [&](int64_t i) { body(i); }, tbb::simple_partitioner());
   });
 }
 

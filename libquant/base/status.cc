@@ -21,9 +21,7 @@ int ExitCode(const Status& status) {
   }
 }
 
-std::string Message(const Status& status) {
-  return std::string(status.message().data(), status.message().size());
-}
+std::string Message(const Status& status) { return std::string(status.message().data(), status.message().size()); }
 
 Status WithContext(const Status& status, const std::string& context) {
   return status.ok() ? status : Status(status.code(), context + ": " + Message(status));

@@ -59,12 +59,12 @@ std::string Message(const Status& status);
 
 #define NIBBLE_CONCAT_INNER(a, b) a##b
 #define NIBBLE_CONCAT(a, b) NIBBLE_CONCAT_INNER(a, b)
-#define RETURN_IF_ERROR(expr)                            \
-  do {                                                   \
+#define RETURN_IF_ERROR(expr)                                                              \
+  do {                                                                                     \
     if (::quant::Status nibble_status = (expr); !nibble_status.ok()) return nibble_status; \
   } while (false)
-#define ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr) \
-  auto tmp = (expr);                          \
+#define ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)    \
+  auto tmp = (expr);                             \
   if (!tmp.ok()) return std::move(tmp).status(); \
   lhs = std::move(tmp).value()
 #define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_IMPL(NIBBLE_CONCAT(nibble_or_, __LINE__), lhs, expr)

@@ -35,9 +35,7 @@ std::vector<int64_t> Attributes::Ints(std::string_view name, std::vector<int64_t
   return ValueOr(Find(name), std::move(otherwise));
 }
 
-std::vector<float> Attributes::Floats(std::string_view name) const {
-  return ValueOr(Find(name), std::vector<float>{});
-}
+std::vector<float> Attributes::Floats(std::string_view name) const { return ValueOr(Find(name), std::vector<float>{}); }
 
 std::vector<std::string> Attributes::Strings(std::string_view name) const {
   return ValueOr(Find(name), std::vector<std::string>{});

@@ -22,9 +22,9 @@ struct BodyRef {
 // What we carry without looking inside (sparse tensors, type protos): it lives in Attribute::extra.
 struct OpaqueValue {};
 
-using AttributeValue = std::variant<OpaqueValue, int64_t, float, std::string, Tensor, BodyRef, std::vector<int64_t>,
-                                    std::vector<float>, std::vector<std::string>, std::vector<Tensor>,
-                                    std::vector<BodyRef>>;
+using AttributeValue =
+    std::variant<OpaqueValue, int64_t, float, std::string, Tensor, BodyRef, std::vector<int64_t>, std::vector<float>,
+                 std::vector<std::string>, std::vector<Tensor>, std::vector<BodyRef>>;
 
 struct Attribute {
   std::string name;

@@ -60,30 +60,56 @@ inline std::string_view NameOf(DType dtype) { return InfoOf(dtype).name; }
 template <typename T>
 constexpr DType DTypeOf() = delete;
 template <>
-constexpr DType DTypeOf<float>() { return DType::kFloat; }
+constexpr DType DTypeOf<float>() {
+  return DType::kFloat;
+}
 template <>
-constexpr DType DTypeOf<double>() { return DType::kDouble; }
+constexpr DType DTypeOf<double>() {
+  return DType::kDouble;
+}
 template <>
-constexpr DType DTypeOf<float16>() { return DType::kFloat16; }
+constexpr DType DTypeOf<float16>() {
+  return DType::kFloat16;
+}
 template <>
-constexpr DType DTypeOf<bfloat16>() { return DType::kBfloat16; }
+constexpr DType DTypeOf<bfloat16>() {
+  return DType::kBfloat16;
+}
 template <>
-constexpr DType DTypeOf<int8_t>() { return DType::kInt8; }
+constexpr DType DTypeOf<int8_t>() {
+  return DType::kInt8;
+}
 template <>
-constexpr DType DTypeOf<uint8_t>() { return DType::kUint8; }
+constexpr DType DTypeOf<uint8_t>() {
+  return DType::kUint8;
+}
 template <>
-constexpr DType DTypeOf<int16_t>() { return DType::kInt16; }
+constexpr DType DTypeOf<int16_t>() {
+  return DType::kInt16;
+}
 template <>
-constexpr DType DTypeOf<uint16_t>() { return DType::kUint16; }
+constexpr DType DTypeOf<uint16_t>() {
+  return DType::kUint16;
+}
 template <>
-constexpr DType DTypeOf<int32_t>() { return DType::kInt32; }
+constexpr DType DTypeOf<int32_t>() {
+  return DType::kInt32;
+}
 template <>
-constexpr DType DTypeOf<uint32_t>() { return DType::kUint32; }
+constexpr DType DTypeOf<uint32_t>() {
+  return DType::kUint32;
+}
 template <>
-constexpr DType DTypeOf<int64_t>() { return DType::kInt64; }
+constexpr DType DTypeOf<int64_t>() {
+  return DType::kInt64;
+}
 template <>
-constexpr DType DTypeOf<uint64_t>() { return DType::kUint64; }
+constexpr DType DTypeOf<uint64_t>() {
+  return DType::kUint64;
+}
 template <>
-constexpr DType DTypeOf<bool>() { return DType::kBool; }
+constexpr DType DTypeOf<bool>() {
+  return DType::kBool;
+}
 
 }  // namespace quant

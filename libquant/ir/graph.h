@@ -73,7 +73,7 @@ struct Region {
   std::vector<ValueId> inputs;   // in order; may include initializers
   std::vector<ValueId> outputs;  // in order; may name captured values
   std::vector<ValueId> initializers;
-  std::vector<NodeId> nodes;     // topological order
+  std::vector<NodeId> nodes;  // topological order
   std::string extra;
   bool removed = false;
 };
@@ -133,6 +133,9 @@ class Graph {
   std::vector<Region> regions_;
   std::unordered_set<std::string> names_;
 };
+
+// The bodies a node's attributes hold, in order.
+std::vector<RegionId> BodiesOf(const Node& node);
 
 // Broken invariants of a graph, as BugError; run after reading and after each change. Checks ids, that uses and
 // producers agree, topological order and scope of every input, unique live names per scope, region nesting.

@@ -105,7 +105,8 @@ Tensor Tensor::Reshaped(Dims dims) const {
 
 bool Tensor::SharesPayloadWith(const Tensor& other) const {
   if (payload_.index() != other.payload_.index()) return false;
-  if (is_owned()) return std::get<std::shared_ptr<Buffer>>(payload_) == std::get<std::shared_ptr<Buffer>>(other.payload_);
+  if (is_owned())
+    return std::get<std::shared_ptr<Buffer>>(payload_) == std::get<std::shared_ptr<Buffer>>(other.payload_);
   if (auto a = file_range()) return *a == *other.file_range();
   if (auto a = deferred()) return a->producer == other.deferred()->producer && a->output == other.deferred()->output;
   return strings() != nullptr && strings() == other.strings();
@@ -156,7 +157,8 @@ Status Tensor::CopyTo(ByteSink& sink) const {
 }
 
 Status MemorySink::Write(int64_t offset, std::span<const std::byte> bytes) {
-  if (offset < 0 || static_cast<size_t>(offset) > out_.size() || bytes.size() > out_.size() - static_cast<size_t>(offset)) {
+  if (offset < 0 || static_cast<size_t>(offset) > out_.size() ||
+      bytes.size() > out_.size() - static_cast<size_t>(offset)) {
     return BugError("a producer wrote {} bytes at {} of {}", bytes.size(), offset, out_.size());
   }
   std::memcpy(out_.data() + offset, bytes.data(), bytes.size());

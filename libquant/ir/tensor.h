@@ -81,7 +81,9 @@ class Tensor {
     return t;
   }
   template <typename T>
-  static Tensor Scalar(T value) { return Of<T>({}, std::span<const T>(&value, 1)); }
+  static Tensor Scalar(T value) {
+    return Of<T>({}, std::span<const T>(&value, 1));
+  }
   static Tensor FromBuffer(DType dtype, Dims dims, std::shared_ptr<Buffer> buffer);
   static Tensor FromFile(DType dtype, Dims dims, FileRange range);
   static Tensor FromProducer(DType dtype, Dims dims, Deferred deferred);
@@ -90,8 +92,8 @@ class Tensor {
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
   int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
-  int64_t size() const { return size_; }              // elements
-  int64_t byte_size() const { return byte_size_; }    // of the raw_data form
+  int64_t size() const { return size_; }            // elements
+  int64_t byte_size() const { return byte_size_; }  // of the raw_data form
   bool defined() const { return dtype_ != DType::kUndefined; }
 
   bool is_owned() const { return std::holds_alternative<std::shared_ptr<Buffer>>(payload_); }

@@ -1,0 +1,101 @@
+#include "libquant/ir/edit.h"
+
+#include <algorithm>
+
+namespace quant {
+
+ValueRef GraphEdit::AddConstant(std::string name_hint, Tensor tensor) {
+  const auto index = static_cast<int32_t>(values_.size());
+  NewValue value{std::move(name_hint), tensor.dtype(), ShapeOf(tensor.dims()), std::move(tensor)};
+  values_.push_back(std::move(value));
+  return {kNoValue, index};
+}
+
+ValueRef GraphEdit::AddNode(NewNode node, DType dtype, std::optional<Shape> shape) {
+  const auto index = static_cast<int32_t>(values_.size());
+  values_.push_back({node.name_hint + "_out", dtype, std::move(shape), std::nullopt});
+  node.outputs = {{kNoValue, index}};
+  nodes_.push_back(std::move(node));
+  return {kNoValue, index};
+}
+
+Status GraphEdit::Check(const Graph& graph) const {
+  const auto valid_node = [&](NodeId n) { return n >= 0 && n < graph.node_count() && !graph.node(n).removed; };
+  const auto valid = [&](ValueRef r) {
+    if (r.made >= 0) return static_cast<size_t>(r.made) < values_.size();
+    return r.id == kNoValue || (r.id >= 0 && r.id < graph.value_count() && !graph.value(r.id).removed);
+  };
+  if (!valid_node(anchor_)) return BugError("an edit is anchored at a node that is not there");
+  for (const NewNode& n : nodes_) {
+    if (!std::all_of(n.inputs.begin(), n.inputs.end(), valid)) return BugError("an edit's {} reads nothing", n.op_type);
+  }
+  for (const auto& [place, ref] : inputs_) {
+    if (!valid_node(place.first) || !valid(ref)) return BugError("an edit rewires an input that is not there");
+  }
+  for (const auto& [old, ref] : replaced_) {
+    if (!valid(ValueRef::Of(old)) || old == kNoValue || !valid(ref)) return BugError("an edit replaces nothing");
+    const DType before = graph.value(old).dtype;
+    const DType after = ref.made >= 0 ? values_[static_cast<size_t>(ref.made)].dtype : graph.value(ref.id).dtype;
+    if (before != DType::kUndefined && after != DType::kUndefined && before != after) {
+      return BugError("an edit replaces {} of {} by a value of {}", graph.value(old).name, NameOf(before),
+                      NameOf(after));
+    }
+  }
+  for (NodeId n : removed_) {
+    if (!valid_node(n)) return BugError("an edit removes a node that is not there");
+    for (ValueId v : graph.node(n).outputs) {
+      if (v == kNoValue) continue;
+      const bool replaced =
+          std::any_of(replaced_.begin(), replaced_.end(), [&](const auto& r) { return r.first == v; });
+      if (!replaced && !graph.value(v).uses.empty())
+        return BugError("an edit removes {}, which is read", graph.value(v).name);
+    }
+  }
+  return OkStatus();
+}
+
+Status GraphEdit::ApplyTo(Graph& graph) const {
+  RETURN_IF_ERROR(Check(graph));
+  const RegionId region = graph.node(anchor_).region;
+  std::vector<ValueId> ids;
+  for (const NewValue& v : values_) {
+    Value value;
+    value.name = graph.FreshName(v.name_hint);
+    value.dtype = v.dtype;
+    value.shape = v.shape;
+    value.region = region;
+    value.constant = v.constant;
+    value.is_initializer = v.constant.has_value();
+    ids.push_back(graph.AddValue(std::move(value)));
+    if (v.constant) graph.region(region).initializers.push_back(ids.back());
+  }
+  const auto resolve = [&](ValueRef r) { return r.made >= 0 ? ids[static_cast<size_t>(r.made)] : r.id; };
+  for (const NewNode& n : nodes_) {
+    Node node;
+    node.name = graph.FreshName(n.name_hint);
+    node.op_type = n.op_type;
+    node.domain = n.domain;
+    node.region = region;
+    node.attributes = n.attributes;
+    for (ValueRef r : n.inputs) node.inputs.push_back(resolve(r));
+    for (ValueRef r : n.outputs) node.outputs.push_back(resolve(r));
+    graph.MoveBefore(graph.AddNode(std::move(node)), anchor_);
+  }
+  for (const auto& [place, ref] : inputs_) graph.SetInput(place.first, place.second, resolve(ref));
+  for (const auto& [old, ref] : replaced_) {
+    const ValueId to = resolve(ref);
+    const auto& uses = graph.value(old).uses;
+    const bool names_output = std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.node == kNoNode; });
+    graph.ReplaceUses(old, to);
+    if (names_output && ref.made >= 0) {
+      // The caller knows the output by this name: the new value takes it over.
+      std::swap(graph.value(old).name, graph.value(to).name);
+      std::swap(graph.value(old).info_extra, graph.value(to).info_extra);
+      std::swap(graph.value(old).has_info, graph.value(to).has_info);
+    }
+  }
+  for (NodeId n : removed_) graph.RemoveNode(n);
+  return OkStatus();
+}
+
+}  // namespace quant
