@@ -1,19 +1,20 @@
 #include "libquant/ir/edit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quant {
 
-ValueRef GraphEdit::AddConstant(std::string name_hint, Tensor tensor) {
+ValueRef GraphEdit::AddConstant(std::string name_hint, Tensor tensor, RegionId region) {
   const auto index = static_cast<int32_t>(values_.size());
-  NewValue value{std::move(name_hint), tensor.dtype(), ShapeOf(tensor.dims()), std::move(tensor)};
+  NewValue value{std::move(name_hint), tensor.dtype(), ShapeOf(tensor.dims()), std::move(tensor), region};
   values_.push_back(std::move(value));
   return {kNoValue, index};
 }
 
 ValueRef GraphEdit::AddNode(NewNode node, DType dtype, std::optional<Shape> shape) {
   const auto index = static_cast<int32_t>(values_.size());
-  values_.push_back({node.name_hint + "_out", dtype, std::move(shape), std::nullopt});
+  values_.push_back({node.name_hint + "_out", dtype, std::move(shape), std::nullopt, -1});
   node.outputs = {{kNoValue, index}};
   nodes_.push_back(std::move(node));
   return {kNoValue, index};
@@ -27,6 +28,10 @@ Status GraphEdit::Check(const Graph& graph) const {
   };
   if (!valid_node(anchor_)) return BugError("an edit is anchored at a node that is not there");
   for (const NewNode& n : nodes_) {
+    if (!std::all_of(n.inputs.begin(), n.inputs.end(), valid)) return BugError("an edit's {} reads nothing", n.op_type);
+  }
+  for (const auto& [old, n] : taken_over_) {
+    if (!valid_node(old)) return BugError("an edit replaces a node that is not there");
     if (!std::all_of(n.inputs.begin(), n.inputs.end(), valid)) return BugError("an edit's {} reads nothing", n.op_type);
   }
   for (const auto& [place, ref] : inputs_) {
@@ -54,7 +59,7 @@ Status GraphEdit::Check(const Graph& graph) const {
   return OkStatus();
 }
 
-Status GraphEdit::ApplyTo(Graph& graph) const {
+Status GraphEdit::ApplyTo(Graph& graph, std::vector<ValueId>* made) const {
   RETURN_IF_ERROR(Check(graph));
   const RegionId region = graph.node(anchor_).region;
   std::vector<ValueId> ids;
@@ -63,23 +68,33 @@ Status GraphEdit::ApplyTo(Graph& graph) const {
     value.name = graph.FreshName(v.name_hint);
     value.dtype = v.dtype;
     value.shape = v.shape;
-    value.region = region;
+    value.region = v.region >= 0 ? v.region : region;
     value.constant = v.constant;
     value.is_initializer = v.constant.has_value();
     ids.push_back(graph.AddValue(std::move(value)));
-    if (v.constant) graph.region(region).initializers.push_back(ids.back());
+    if (v.constant) graph.region(graph.value(ids.back()).region).initializers.push_back(ids.back());
   }
   const auto resolve = [&](ValueRef r) { return r.made >= 0 ? ids[static_cast<size_t>(r.made)] : r.id; };
-  for (const NewNode& n : nodes_) {
+  const auto build = [&](const NewNode& n, std::string name, RegionId where) {
     Node node;
-    node.name = graph.FreshName(n.name_hint);
+    node.name = std::move(name);
     node.op_type = n.op_type;
     node.domain = n.domain;
-    node.region = region;
+    node.region = where;
     node.attributes = n.attributes;
     for (ValueRef r : n.inputs) node.inputs.push_back(resolve(r));
+    return node;
+  };
+  for (const NewNode& n : nodes_) {
+    Node node = build(n, graph.FreshName(n.name_hint), region);
     for (ValueRef r : n.outputs) node.outputs.push_back(resolve(r));
     graph.MoveBefore(graph.AddNode(std::move(node)), anchor_);
+  }
+  for (const auto& [old, n] : taken_over_) {
+    Node node = build(n, graph.node(old).name, graph.node(old).region);
+    node.outputs = std::exchange(graph.node(old).outputs, {});
+    graph.MoveBefore(graph.AddNode(std::move(node)), old);
+    graph.RemoveNode(old);
   }
   for (const auto& [place, ref] : inputs_) graph.SetInput(place.first, place.second, resolve(ref));
   for (const auto& [old, ref] : replaced_) {
@@ -95,6 +110,7 @@ Status GraphEdit::ApplyTo(Graph& graph) const {
     }
   }
   for (NodeId n : removed_) graph.RemoveNode(n);
+  if (made != nullptr) *made = std::move(ids);
   return OkStatus();
 }
 

@@ -24,7 +24,8 @@ class GraphEdit {
     std::string name_hint;
     DType dtype = DType::kUndefined;
     std::optional<Shape> shape;
-    std::optional<Tensor> constant;  // set: becomes an initializer of the main region
+    std::optional<Tensor> constant;  // set: an initializer of `region`
+    RegionId region = -1;            // -1: the anchor's
   };
   struct NewNode {
     std::string name_hint;
@@ -38,19 +39,22 @@ class GraphEdit {
   // Nodes go just before `anchor`, in its region.
   explicit GraphEdit(NodeId anchor) : anchor_(anchor) {}
 
-  // An initializer in the region of the anchor.
-  ValueRef AddConstant(std::string name_hint, Tensor tensor);
+  // An initializer, in the given region or the anchor's. Several readers want it where the weight it stands for was.
+  ValueRef AddConstant(std::string name_hint, Tensor tensor, RegionId region = -1);
   // A node with one output of the given type; returns that output.
   ValueRef AddNode(NewNode node, DType dtype, std::optional<Shape> shape);
   void SetInput(NodeId node, int32_t index, ValueRef value) { inputs_.push_back({{node, index}, value}); }
   // All readers of `old` read `value` instead. When `old` is a region output, the new value takes over its name.
   void Replace(ValueId old, ValueRef value) { replaced_.push_back({old, value}); }
+  // `node` takes the place of `old`: its name, its outputs (node.outputs is not read) and its position.
+  void ReplaceNode(NodeId old, NewNode node) { taken_over_.push_back({old, std::move(node)}); }
   // Removed after everything else; nothing may read its outputs by then.
   void Remove(NodeId node) { removed_.push_back(node); }
 
   // Applies all of it or, on error, none of it: ids are checked and types of replaced values compared (when both
   // are known) before the graph is touched. Weights are never deleted here; Graph::RemoveUnused sweeps.
-  Status ApplyTo(Graph& graph) const;
+  // `made`, when given, gets the ids of the new values by ValueRef::made.
+  Status ApplyTo(Graph& graph, std::vector<ValueId>* made = nullptr) const;
 
  private:
   Status Check(const Graph& graph) const;
@@ -59,6 +63,7 @@ class GraphEdit {
   std::vector<NewNode> nodes_;
   std::vector<std::pair<std::pair<NodeId, int32_t>, ValueRef>> inputs_;
   std::vector<std::pair<ValueId, ValueRef>> replaced_;
+  std::vector<std::pair<NodeId, NewNode>> taken_over_;
   std::vector<NodeId> removed_;
 };
 
