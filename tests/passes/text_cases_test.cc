@@ -1,0 +1,165 @@
+// Pass tests as text: every tests/passes/cases/*.txt holds cases of one pass, in ONNX's text syntax.
+//
+//   # RUN: quantize-weights weights=int8 group=channel      the pass and its options, for all cases that follow
+//   # CASE folds into a convolution used once               the model before
+//   # EXPECT | # UNCHANGED | # ERROR part of the message     the model after, printed by ourselves
+//
+// With NIBBLE_REBASE=1 in the environment, expectations are rewritten to what came out. Free with each case: the graph
+// verifies before and after, ONNX's checker accepts the result, and a second run changes nothing.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "libquant/model/check.h"
+#include "libquant/model/text.h"
+#include "passes/quant/weight_quant.h"
+#include "tests/catch.h"
+
+namespace quant {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  std::string run;
+  std::string title;
+  std::string before;
+  std::string verdict;  // EXPECT, UNCHANGED, or "ERROR text"
+  std::string after;
+};
+
+std::vector<Case> ReadCases(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<Case> cases;
+  std::string run;
+  std::string* body = nullptr;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("# RUN: ", 0) == 0) {
+      run = line.substr(7);
+    } else if (line.rfind("# CASE ", 0) == 0) {
+      cases.push_back({run, line.substr(7), {}, {}, {}});
+      body = &cases.back().before;
+    } else if (!cases.empty() && (line == "# EXPECT" || line == "# UNCHANGED" || line.rfind("# ERROR", 0) == 0)) {
+      cases.back().verdict = line.substr(2);
+      body = &cases.back().after;
+    } else if (body != nullptr) {
+      *body += line + "\n";
+    }
+  }
+  return cases;
+}
+
+std::string Trimmed(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text + "\n";
+}
+
+void WriteCases(const fs::path& path, const std::vector<Case>& cases) {
+  std::ofstream out(path);
+  std::string run;
+  for (const Case& c : cases) {
+    if (c.run != run) out << "# RUN: " << c.run << "\n";
+    run = c.run;
+    out << "# CASE " << c.title << "\n" << Trimmed(c.before) << "# " << c.verdict << "\n";
+    if (c.verdict == "EXPECT") out << Trimmed(c.after);
+  }
+}
+
+QuantizeOptions OptionsOf(std::istringstream& words) {
+  QuantizeOptions o;
+  for (std::string word; words >> word;) {
+    const std::string key = word.substr(0, word.find('='));
+    const std::string value = word.substr(word.find('=') + 1);
+    if (key == "weights")
+      o.weights = value;
+    else if (key == "group" && value == "channel")
+      o.granularity = Granularity::kChannel;
+    else if (key == "group" && value == "tensor")
+      o.granularity = Granularity::kTensor;
+    else if (key == "group")
+      o.group_size = std::stoll(value);
+    else if (key == "scheme")
+      o.scheme = value == "asymmetric" ? Scheme::kAsymmetric : Scheme::kSymmetric;
+    else if (key == "emit")
+      o.emit = value == "nbits" ? Emit::kNBits : Emit::kQdq;
+    else if (key == "scale-type")
+      o.scale_type = value == "fp16" ? DType::kFloat16 : DType::kFloat;
+    else if (key == "skip")
+      o.skip.push_back(value);
+    else if (key == "skip-op")
+      o.skip_op.push_back(value);
+    else if (key == "only")
+      o.only.push_back(value);
+    else if (key == "target")
+      o.target = value;
+    else
+      FAIL("unknown option " << key);
+  }
+  return o;
+}
+
+Status RunPass(const std::string& run, Model& model) {
+  std::istringstream words(run);
+  std::string pass;
+  words >> pass;
+  if (pass != "quantize-weights") return UsageError("unknown pass {}", pass);
+  const QuantizeOptions options = OptionsOf(words);
+  RETURN_IF_ERROR(InferShapes(model));
+  ASSIGN_OR_RETURN(QuantizePlan plan, PlanWeights(model, options));
+  return ApplyPlan(model, options, plan);
+}
+
+// Prints the result, after the checks that come free with each case.
+std::string Outcome(const Case& c) {
+  auto model = ParseModelText(c.before);
+  if (!model.ok()) FAIL("the case does not parse: " << Message(model.status()));
+  REQUIRE(Verify(model->graph).ok());
+  const Status status = RunPass(c.run, *model);
+  if (!status.ok()) return "ERROR " + Message(status);
+  REQUIRE(Verify(model->graph).ok());
+  const Status checked = CheckModel(*model);
+  INFO(Message(checked));
+  CHECK(checked.ok());
+  auto text = PrintModelText(*model);
+  REQUIRE(text.ok());
+  if (c.run.find("skip=") == std::string::npos && c.run.find("only=") == std::string::npos) {
+    CHECK(RunPass(c.run, *model).ok());
+    CHECK(*PrintModelText(*model) == *text);
+  }
+  return Trimmed(*text);
+}
+
+}  // namespace
+
+TEST_CASE("pass cases as text") {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(NIBBLE_SOURCE_DIR) / "tests/passes/cases")) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  REQUIRE_FALSE(files.empty());
+  const bool rebase = std::getenv("NIBBLE_REBASE") != nullptr;
+  for (const fs::path& file : files) {
+    std::vector<Case> cases = ReadCases(file);
+    REQUIRE_FALSE(cases.empty());
+    for (Case& c : cases) {
+      INFO(file.filename().string() << ": " << c.title);
+      std::string outcome = Outcome(c);
+      if (c.verdict.rfind("ERROR", 0) == 0) {
+        CHECK(outcome.rfind("ERROR", 0) == 0);
+        CHECK(outcome.find(Trimmed(c.verdict).substr(6, c.verdict.size() - 6)) != std::string::npos);
+      } else if (rebase && c.verdict == "EXPECT") {
+        c.after = outcome;
+      } else {
+        auto before = ParseModelText(c.before);
+        const std::string expected = c.verdict == "UNCHANGED" ? Trimmed(*PrintModelText(*before)) : Trimmed(c.after);
+        CHECK(outcome == expected);
+      }
+    }
+    if (rebase) WriteCases(file, cases);
+  }
+}
+
+}  // namespace quant
