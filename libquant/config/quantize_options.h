@@ -20,8 +20,8 @@ struct QuantizeOptions {
   // kUndefined: the activation's type.
   DType scale_type = DType::kUndefined;
   NonFinite non_finite = NonFinite::kError;
-  int64_t accuracy_level = 4;       // of MatMulNBits
-  bool accuracy_level_set = false;  // given by the user: then an error with qdq, where it has no effect
+  int64_t accuracy_level = 4;        // of MatMulNBits
+  bool accuracy_level_set = false;   // given by the user: then an error with qdq, where it has no effect
   std::vector<std::string> skip;     // RE2 on node or weight names
   std::vector<std::string> skip_op;  // operator types
   std::vector<std::string> only;     // RE2

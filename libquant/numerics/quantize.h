@@ -32,14 +32,14 @@ struct QuantSpec {
 };
 
 struct ScaleZero {
-  float scale = 1;        // exactly representable in QuantSpec::scale_dtype
+  float scale = 1;  // exactly representable in QuantSpec::scale_dtype
   int32_t zero_point = 0;
 };
 
 // What a group of values says about its scale: streamed, in index order, so that per-tensor and per-channel scales
 // need no copy of the weight.
 struct RangeStats {
-  float min = 0;   // of the values and 0
+  float min = 0;  // of the values and 0
   float max = 0;
   float signed_absmax = 0;  // the value of largest magnitude, positive on a tie
   int64_t non_finite = 0;

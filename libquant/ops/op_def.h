@@ -25,7 +25,11 @@ class KernelContext {
   // `inputs` hold null for an optional input left out; `wanted[i]` says whether anyone reads output i.
   KernelContext(const Attributes& attributes, int64_t version, std::span<const Tensor* const> inputs,
                 std::span<const bool> wanted, const Allocator& allocator)
-      : attributes_(attributes), version_(version), inputs_(inputs), wanted_(wanted), allocator_(allocator),
+      : attributes_(attributes),
+        version_(version),
+        inputs_(inputs),
+        wanted_(wanted),
+        allocator_(allocator),
         outputs_(wanted.size()) {}
 
   const Attributes& attributes() const { return attributes_; }
@@ -75,7 +79,8 @@ struct Requantize {};       // new range: Add, Mul
 struct FloatOnly {};        // LayerNormalization, Softmax
 struct Quantizer {};        // QuantizeLinear, DequantizeLinear, ...
 struct Control {};          // If, Loop, Shape, and all that computes on shapes or indices
-using Role = std::variant<Weighted, PassThrough, OrderPreserving, SharedScale, Requantize, FloatOnly, Quantizer, Control>;
+using Role =
+    std::variant<Weighted, PassThrough, OrderPreserving, SharedScale, Requantize, FloatOnly, Quantizer, Control>;
 
 // How far a kernel may be from another runtime's: not at all; by rounding of sums; by that and libm.
 enum class Exactness { kExact, kRounding, kTranscendental };
