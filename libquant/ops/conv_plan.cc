@@ -1,0 +1,121 @@
+#include "libquant/ops/conv_plan.h"
+
+#include <algorithm>
+
+#include "libquant/base/checked.h"
+
+namespace quant {
+namespace {
+
+// Copies `count` elements of a row of `width`, from index `start` on by `stride`; what lies outside is `padding`.
+template <typename T>
+void CopyRow(const T* row, int64_t width, int64_t start, int64_t stride, int64_t count, T padding, T* out) {
+  int64_t lo, hi;
+  if (stride == 1) {
+    lo = std::clamp<int64_t>(-start, 0, count);
+    hi = std::clamp<int64_t>(width - start, lo, count);
+  } else {
+    lo = start >= 0 ? 0 : std::min(count, CeilDiv(-start, stride));
+    hi = start >= width ? lo : std::clamp(CeilDiv(width - start, stride), lo, count);
+  }
+  for (int64_t i = 0; i < lo; ++i) out[i] = padding;
+  if (stride == 1) {
+    std::copy(row + (start + lo), row + (start + hi), out + lo);
+  } else {
+    for (int64_t i = lo; i < hi; ++i) out[i] = row[start + i * stride];
+  }
+  for (int64_t i = hi; i < count; ++i) out[i] = padding;
+}
+
+// One row of a panel: tap (kd, kh, kw) of one channel over output positions [begin, end).
+template <typename T>
+void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64_t, 3>& tap, int64_t begin, int64_t end,
+                  T padding, T* out) {
+  const auto& [d, h, w] = plan.axes;
+  int64_t column = begin % w.out, line = begin / w.out % h.out, slice = begin / w.out / h.out;
+  for (int64_t done = begin; done < end;) {
+    const int64_t count = std::min(w.out - column, end - done);
+    const int64_t id = d.start(slice) + tap[0] * d.dilation, ih = h.start(line) + tap[1] * h.dilation;
+    if (id < 0 || id >= d.in || ih < 0 || ih >= h.in) {
+      std::fill_n(out, count, padding);
+    } else {
+      CopyRow(channel + (id * h.in + ih) * w.in, w.in, w.start(column) + tap[2] * w.dilation, w.stride, count, padding,
+              out);
+    }
+    out += count;
+    done += count;
+    column = 0;
+    if (++line == h.out) line = 0, ++slice;
+  }
+}
+
+Status CheckConvShapes(const Tensor& x, const Tensor& w, const Tensor* bias, int64_t groups) {
+  if (x.rank() < 3) return DataError("the input has rank {}; [N, C, spatial...] is needed", x.rank());
+  if (w.rank() != x.rank()) return DataError("a weight of rank {} for an input of rank {}", w.rank(), x.rank());
+  if (groups < 1) return DataError("group is {}", groups);
+  const int64_t channels = x.dims()[1], filters = w.dims()[0];
+  if (channels % groups != 0 || channels / groups != w.dims()[1] || channels == 0) {
+    return DataError("an input of {} channels in {} groups does not fit a weight of {}", channels, groups,
+                     ToString(w.dims()));
+  }
+  if (filters % groups != 0 || filters == 0)
+    return DataError("{} filters can't be split into {} groups", filters, groups);
+  if (bias != nullptr && bias->dims() != Dims{filters}) {
+    return DataError("a bias of {} for {} filters", ToString(bias->dims()), filters);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+bool ConvPlan::is_pointwise() const {
+  return std::all_of(axes.begin(), axes.end(), [](const WindowAxis& a) {
+    return a.kernel == 1 && a.stride == 1 && a.pad_begin == 0 && a.out == a.in;
+  });
+}
+
+bool ConvPlan::is_depthwise() const {
+  // A window far larger than its input would make DepthwiseConv's padded rows larger than anything else.
+  return axes[2].extent() <= 4 * axes[2].in + 1024 && in_channels == 1 && groups > 1 && axes[0].in == 1 &&
+         axes[0].kernel == 1 && axes[0].out == 1 && axes[0].pad_begin == 0;
+}
+
+StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const Tensor& w, const Tensor* bias) {
+  ConvPlan plan;
+  plan.groups = context.attributes().Int("group", 1);
+  RETURN_IF_ERROR(CheckConvShapes(x, w, bias, plan.groups));
+  ASSIGN_OR_RETURN(const Window window, ReadWindow(context.attributes(), WindowKind::kConv,
+                                                   std::span(x.dims()).subspan(2), std::span(w.dims()).subspan(2)));
+  ASSIGN_OR_RETURN(plan.axes, ThreeAxes(window));
+  plan.batch = x.dims()[0];
+  plan.in_channels = w.dims()[1];
+  plan.out_channels = w.dims()[0] / plan.groups;
+  plan.out_dims = WithSpatial(plan.batch, w.dims()[0], window);
+  if (!CheckedProduct(plan.out_dims)) return DataError("the output {} overflows", ToString(plan.out_dims));
+  for (const WindowAxis& axis : plan.axes) {
+    plan.in_plane *= axis.in;
+    plan.out_plane *= axis.out;
+    plan.taps *= axis.kernel;
+  }
+  return plan;
+}
+
+template <typename T>
+void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T padding, T* panel) {
+  for (int64_t c = 0; c < plan.in_channels; ++c) {
+    std::array<int64_t, 3> tap;
+    for (tap[0] = 0; tap[0] < plan.axes[0].kernel; ++tap[0]) {
+      for (tap[1] = 0; tap[1] < plan.axes[1].kernel; ++tap[1]) {
+        for (tap[2] = 0; tap[2] < plan.axes[2].kernel; ++tap[2], panel += end - begin) {
+          FillPanelRow(plan, x + c * plan.in_plane, tap, begin, end, padding, panel);
+        }
+      }
+    }
+  }
+}
+
+template void FillPanel(const ConvPlan&, const float*, int64_t, int64_t, float, float*);
+template void FillPanel(const ConvPlan&, const double*, int64_t, int64_t, double, double*);
+template void FillPanel(const ConvPlan&, const int32_t*, int64_t, int64_t, int32_t, int32_t*);
+
+}  // namespace quant

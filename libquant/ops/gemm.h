@@ -1,0 +1,56 @@
+// The matrix product under MatMul, Gemm, Conv and MatMulNBits:
+//   c[i, j] (+)= sum over p of a[i, p] * b[p, j]        a: m x k, b: k x n, c: m x n
+// Eigen's kernel on tiles whose sizes depend on the problem alone, so that the bytes are the same for any number of
+// threads; a single row or column has a path of its own. T is float or double.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace quant {
+
+// A matrix in memory: element (row, col) is at row * stride + col or, transposed, at col * stride + row.
+template <typename T>
+struct MatrixRef {
+  const T* data = nullptr;
+  int64_t stride = 0;
+  bool transposed = false;
+
+  const T* at(int64_t row, int64_t col) const { return data + (transposed ? col * stride + row : row * stride + col); }
+  MatrixRef Block(int64_t row, int64_t col) const { return {at(row, col), stride, transposed}; }
+};
+
+struct GemmSize {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+};
+
+// One product. `c` has rows of `c_stride` elements; with `add` it holds what the product is added to (a bias, say),
+// otherwise it is overwritten.
+template <typename T>
+struct GemmOperands {
+  MatrixRef<T> a;
+  MatrixRef<T> b;
+  T* c = nullptr;
+  int64_t c_stride = 0;
+  bool add = false;
+};
+
+// Size of the equal pieces (the last may be shorter) that a length is split into, each near `preferred`.
+int64_t TileSize(int64_t length, int64_t preferred);
+
+// On the calling thread, untiled: for callers that tile and split the work themselves.
+template <typename T>
+void GemmTile(const GemmSize& size, const GemmOperands<T>& operands);
+
+// `count` products of one size, split over threads; operands(i) says where product i lives and may be called from
+// any thread, more than once.
+template <typename T>
+void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOperands<T>(int64_t)>& operands);
+
+// Sum of x[i] * y[i], in a fixed order, in T.
+template <typename T>
+T Dot(const T* x, const T* y, int64_t count);
+
+}  // namespace quant

@@ -1,0 +1,164 @@
+// MaxPool: the largest element of each window and, if asked for, where it lies. Padding never wins; a window that
+// lies in the padding alone gives the type's lowest value (index -1).
+#include <limits>
+
+#include "libquant/base/checked.h"
+#include "libquant/base/parallel.h"
+#include "libquant/ops/float_view.h"
+#include "libquant/ops/window.h"
+
+namespace quant {
+namespace {
+
+struct MaxPoolPlan {
+  std::array<WindowAxis, 3> axes;
+  int64_t planes = 0, in_plane = 1, out_plane = 1;
+  // Step of an index along each axis, by storage_order.
+  std::array<int64_t, 3> index_step;
+};
+
+template <typename T>
+constexpr T Lowest() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::lowest();
+}
+
+// out[o] = max over the window's columns of out[o] and the row's.
+template <typename T>
+void MaxRow(const WindowAxis& w, const T* row, T* out) {
+  // Only taps that some output has inside the input.
+  for (int64_t k = w.FirstTap(w.start(w.out - 1)); k < w.LastTap(w.start(0)); ++k) {
+    // Outputs whose tap k is inside the input.
+    const int64_t first = k * w.dilation - w.pad_begin;
+    const int64_t lo = first >= 0 ? 0 : std::min(w.out, CeilDiv(-first, w.stride));
+    const int64_t hi = first >= w.in ? 0 : std::min(w.out, CeilDiv(w.in - first, w.stride));
+    const T* in = row + first;
+    if (w.stride == 1) {
+      for (int64_t o = lo; o < hi; ++o) out[o] = in[o] > out[o] ? in[o] : out[o];
+    } else if (w.stride == 2) {
+      for (int64_t o = lo; o < hi; ++o) out[o] = in[2 * o] > out[o] ? in[2 * o] : out[o];
+    } else {
+      for (int64_t o = lo; o < hi; ++o) out[o] = in[o * w.stride] > out[o] ? in[o * w.stride] : out[o];
+    }
+  }
+}
+
+template <typename T>
+void MaxPlane(const MaxPoolPlan& plan, const T* x, T* y) {
+  const auto& [d, h, w] = plan.axes;
+  for (int64_t od = 0; od < d.out; ++od) {
+    for (int64_t oh = 0; oh < h.out; ++oh, y += w.out) {
+      std::fill_n(y, w.out, Lowest<T>());
+      const int64_t d0 = d.start(od), h0 = h.start(oh);
+      for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
+        for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
+          MaxRow(w, x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, y);
+        }
+      }
+    }
+  }
+}
+
+// The plain loop: value and index of one window.
+template <typename T>
+void MaxWindow(const MaxPoolPlan& plan, const T* x, int64_t d0, int64_t h0, int64_t w0, T* value, int64_t* index) {
+  const auto& [d, h, w] = plan.axes;
+  *value = Lowest<T>();
+  *index = -1;
+  for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
+    for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
+      for (int64_t kw = w.FirstTap(w0); kw < w.LastTap(w0); ++kw) {
+        const int64_t id = d0 + kd * d.dilation, ih = h0 + kh * h.dilation, iw = w0 + kw * w.dilation;
+        const T v = x[(id * h.in + ih) * w.in + iw];
+        if (*index >= 0 && !(v > *value)) continue;
+        *value = v;
+        *index = id * plan.index_step[0] + ih * plan.index_step[1] + iw * plan.index_step[2];
+      }
+    }
+  }
+}
+
+template <typename T>
+void MaxPlaneWithIndices(const MaxPoolPlan& plan, const T* x, int64_t base, T* y, int64_t* indices) {
+  const auto& [d, h, w] = plan.axes;
+  for (int64_t od = 0; od < d.out; ++od) {
+    for (int64_t oh = 0; oh < h.out; ++oh) {
+      for (int64_t ow = 0; ow < w.out; ++ow, ++y, ++indices) {
+        MaxWindow(plan, x, d.start(od), h.start(oh), w.start(ow), y, indices);
+        if (*indices >= 0) *indices += base;
+      }
+    }
+  }
+}
+
+template <typename T>
+void MaxPlanes(const MaxPoolPlan& plan, const T* x, T* y, int64_t* indices) {
+  ParallelFor(plan.planes, [&](int64_t p) {
+    const T* in = x + p * plan.in_plane;
+    T* out = y + p * plan.out_plane;
+    if (indices == nullptr) {
+      MaxPlane(plan, in, out);
+    } else {
+      MaxPlaneWithIndices(plan, in, p * plan.in_plane, out, indices + p * plan.out_plane);
+    }
+  });
+}
+
+template <typename T>
+Status EvalFloats(KernelContext& context, const MaxPoolPlan& plan, const Dims& dims, int64_t* indices) {
+  const Tensor& x = context.in(0);
+  ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));
+  ASSIGN_OR_RETURN(auto y, FloatOutput<T>::Make(context, 0, x.dtype(), dims));
+  MaxPlanes<T>(plan, xs.data(), y.data(), indices);
+  return y.Finish();
+}
+
+template <typename T>
+Status EvalIntegers(KernelContext& context, const MaxPoolPlan& plan, const Dims& dims, int64_t* indices) {
+  ASSIGN_OR_RETURN(Tensor * y, context.Allocate(0, DTypeOf<T>(), dims));
+  MaxPlanes<T>(plan, context.in(0).data<T>().data(), y->mutable_data<T>().data(), indices);
+  return OkStatus();
+}
+
+Status EvalMaxPool(KernelContext& context) {
+  const Tensor& x = context.in(0);
+  if (x.rank() < 3) return DataError("the input has rank {}; [N, C, spatial...] is needed", x.rank());
+  ASSIGN_OR_RETURN(const Window window,
+                   ReadWindow(context.attributes(), WindowKind::kPool, std::span(x.dims()).subspan(2), {}));
+  MaxPoolPlan plan;
+  ASSIGN_OR_RETURN(plan.axes, ThreeAxes(window));
+  const Dims dims = WithSpatial(x.dims()[0], x.dims()[1], window);
+  if (!CheckedProduct(dims)) return DataError("the output {} overflows", ToString(dims));
+  plan.planes = x.dims()[0] * x.dims()[1];
+  const auto& [d, h, w] = plan.axes;
+  plan.in_plane = d.in * h.in * w.in;
+  plan.out_plane = d.out * h.out * w.out;
+  plan.index_step = {h.in * w.in, w.in, 1};
+  if (context.attributes().Int("storage_order", 0) != 0) plan.index_step = {1, d.in, d.in * h.in};
+  int64_t* indices = nullptr;
+  if (context.wanted(1)) {
+    ASSIGN_OR_RETURN(Tensor * out, context.Allocate(1, DType::kInt64, dims));
+    indices = out->mutable_data<int64_t>().data();
+  }
+  if (x.dtype() == DType::kInt8) return EvalIntegers<int8_t>(context, plan, dims, indices);
+  if (x.dtype() == DType::kUint8) return EvalIntegers<uint8_t>(context, plan, dims, indices);
+  return WithComputeType(x.dtype(),
+                         [&](auto zero) { return EvalFloats<decltype(zero)>(context, plan, dims, indices); });
+}
+
+}  // namespace
+
+const OpDef& MaxPoolOp() {
+  static const OpDef def = {
+      .name = "MaxPool",
+      .since = {1, 8, 10, 11, 12, 22},
+      .min_inputs = 1,
+      .eval = EvalMaxPool,
+      .role = OrderPreserving{},
+      .exactness = Exactness::kExact,
+      .summary = "Largest element of each window, with indices, dilations and ceil_mode",
+  };
+  return def;
+}
+
+}  // namespace quant
