@@ -3,7 +3,7 @@
 //   code = saturate(round_half_even(x / scale) + zero_point)      x' = (code - zero_point) * scale
 //
 // Scales are computed in double and rounded once to the type they are stored in before codes are computed; the
-// division is a float32 division by that stored scale.
+// division is a float32 division by that stored scale. scale_rule.h has the rules.
 #pragma once
 
 #include <cstdint>
@@ -36,23 +36,33 @@ struct ScaleZero {
   int32_t zero_point = 0;
 };
 
-// What a group of values says about its scale: streamed, in index order, so that per-tensor and per-channel scales
-// need no copy of the weight.
+// What a group of values says about its scale: streamed, so that per-tensor and per-channel scales need no copy of
+// the weight. Exact: the order of Add and Merge does not matter.
 struct RangeStats {
-  float min = 0;  // of the values and 0
+  float min = 0;  // of the finite values and 0
   float max = 0;
-  float signed_absmax = 0;  // the value of largest magnitude, positive on a tie
   int64_t non_finite = 0;
+  bool positive_infinity = false;  // seen
+  bool negative_infinity = false;
   void Add(std::span<const float> values);
-  void Merge(const RangeStats& later);  // order matters only for nothing: the result is exact
+  void Merge(const RangeStats& other);
+  float absmax() const { return max >= -min ? max : -min; }
+  // The value of largest magnitude, positive on a tie.
+  float signed_absmax() const { return max >= -min ? max : min; }
+  // What NonFinite::kClamp makes of infinities: the largest finite magnitude of the same group, with their sign.
+  void TakeInfinitiesAsLargest();
 };
+
+// The format of the codes: the spec's, but uint4 for asymmetric int4.
+const Format& CodeFormat(const QuantSpec& spec);
 
 // Scale and zero point by the rules of the spec, for formats in AllFormats. `values` is needed only where two scales
 // compete (4-bit symmetric with negative scales allowed); pass what the stats were made of.
-// Unsupported when the scale overflows the stored type.
+// Unsupported when the scale overflows the stored type; DataError when the values hold NaN or infinity, unless the
+// spec says to clamp: then NaN counts as 0 and infinities as RangeStats says.
 StatusOr<ScaleZero> ChooseScale(const QuantSpec& spec, const RangeStats& stats, std::span<const float> values);
 
-// codes[i] for values[i]; NaN gives the zero point.
+// codes[i] for values[i]; NaN gives the zero point, infinities saturate.
 void QuantizeValues(const Format& format, ScaleZero sz, std::span<const float> values, std::span<int32_t> codes);
 
 }  // namespace quant
