@@ -28,16 +28,34 @@ double SquaredError(const ScaleRule& rule, float scale, const RangeStats& stats,
 }  // namespace
 
 void RangeStats::Add(std::span<const float> values) {
-  for (float v : values) {
-    if (!std::isfinite(v)) {
-      ++non_finite;
-      positive_infinity |= v > 0;
-      negative_infinity |= v < 0;
-      continue;
+  constexpr int64_t kLanes = 64;
+  constexpr int64_t kPiece = 64 * kLanes;
+  const auto size = static_cast<int64_t>(values.size());
+  for (int64_t first = 0; first < size; first += kPiece) {
+    const float* v = values.data() + first;
+    const int64_t count = std::min(kPiece, size - first);
+    int64_t done = 0;
+    if (CountNonFinite({v, count, 1, count}) == 0) {
+      float low[kLanes] = {};
+      float high[kLanes] = {};
+      ColumnRange({v, kLanes, count / kLanes, kLanes}, low, high);
+      min = std::min(min, *std::min_element(low, low + kLanes));
+      max = std::max(max, *std::max_element(high, high + kLanes));
+      done = count / kLanes * kLanes;
     }
-    min = std::min(min, v);
-    max = std::max(max, v);
+    for (; done < count; ++done) AddOne(v[done]);
   }
+}
+
+void RangeStats::AddOne(float value) {
+  if (!std::isfinite(value)) {
+    ++non_finite;
+    positive_infinity |= value > 0;
+    negative_infinity |= value < 0;
+    return;
+  }
+  min = std::min(min, value);
+  max = std::max(max, value);
 }
 
 void RangeStats::Merge(const RangeStats& other) {

@@ -45,6 +45,7 @@ struct RangeStats {
   bool positive_infinity = false;  // seen
   bool negative_infinity = false;
   void Add(std::span<const float> values);
+  void AddOne(float value);
   void Merge(const RangeStats& other);
   float absmax() const { return max >= -min ? max : -min; }
   // The value of largest magnitude, positive on a tie.

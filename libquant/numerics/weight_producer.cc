@@ -119,12 +119,17 @@ StatusOr<RangeStats> WeightProducer::WholeRange(const WeightSource& source) cons
   ParallelFor(CeilDiv(size, kFlatPiece), [&](int64_t i) {
     if (failure.failed()) return;
     const int64_t first = i * kFlatPiece;
-    std::vector<float> values(static_cast<size_t>(std::min(kFlatPiece, size - first)));
-    std::vector<std::byte> raw;
-    failure.Note(source.ReadFlat(first, static_cast<int64_t>(values.size()), values.data(), raw));
-    if (failure.failed()) return;
+    const int64_t count = std::min(kFlatPiece, size - first);
     RangeStats piece;
-    piece.Add(values);
+    if (const float* owned = source.OwnedFloats()) {
+      piece.Add({owned + first, static_cast<size_t>(count)});
+    } else {
+      std::vector<float> values(static_cast<size_t>(count));
+      std::vector<std::byte> raw;
+      failure.Note(source.ReadFlat(first, count, values.data(), raw));
+      if (failure.failed()) return;
+      piece.Add(values);
+    }
     const std::lock_guard lock(mutex);
     whole.Merge(piece);
   });

@@ -45,11 +45,12 @@ class WeightSource {
   bool channels_contiguous() const { return view_.channel_stride == 1; }
   // `count` elements from `first` on, in the order they are stored.
   Status ReadFlat(int64_t first, int64_t count, float* out, std::vector<std::byte>& raw) const;
+  // The whole weight where it lies in memory as float32; else null.
+  const float* OwnedFloats() const;
   // Owned float32 with contiguous channels is not copied (unless it has NaNs or infinities).
   Status ReadTile(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const;
 
  private:
-  const float* OwnedFloats() const;
   Status ReadRows(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const;
   Status ReadTransposed(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const;
 

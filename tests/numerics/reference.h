@@ -109,15 +109,16 @@ inline void PutScale(std::vector<uint8_t>& bytes, bool half, int64_t index, floa
 inline std::vector<Parameters> ChannelParameters(const Weight& w, const QuantSpec& spec, int64_t c, int64_t blocks,
                                                  const Parameters& whole) {
   if (spec.granularity == Granularity::kTensor) return std::vector<Parameters>(static_cast<size_t>(blocks), whole);
+  const bool grouped = spec.granularity == Granularity::kGroup;
   std::vector<Parameters> out;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const bool grouped = spec.granularity == Granularity::kGroup;
+  for (int64_t b = 0; b < (grouped ? blocks : 1); ++b) {
     const int64_t first = grouped ? b * spec.group_size : 0;
     const int64_t last = grouped ? std::min(w.reduction, first + spec.group_size) : w.reduction;
     std::vector<float> values;
     for (int64_t k = first; k < last; ++k) values.push_back(w.at(c, k));
     out.push_back(Choose(spec, values));
   }
+  out.resize(static_cast<size_t>(blocks), out.front());
   return out;
 }
 
