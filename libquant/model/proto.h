@@ -26,8 +26,6 @@ class ExternalFiles;
 
 // What a proto's tensors may refer to. Everything may be left out: then a tensor that is not inline is a DataError.
 struct ProtoContext {
-  // In messages; a path or "the text".
-  std::string origin = "the model";
   // What locations "#<index>" mean. A payload over a file may be given as plain bytes (uint8): the proto's own dtype
   // and dims are put on it after its length was checked against them.
   std::vector<Tensor> payloads;
@@ -40,7 +38,8 @@ struct ProtoContext {
 // type is newer than the linked ONNX.
 StatusOr<Model> FromProto(onnx::ModelProto&& proto, const ProtoContext& context = {});
 
-// One tensor of a proto: its typed fields decoded, its size checked against dims. `where` names it in messages.
+// One tensor of a proto: its typed fields decoded, its size checked against dims. `where` (say "initializer w") names
+// it in messages.
 StatusOr<Tensor> TensorFromProto(onnx::TensorProto&& proto, const ProtoContext& context, const std::string& where);
 
 struct SkeletonOptions {
