@@ -1,5 +1,6 @@
 // Depthwise Conv. Each input plane is copied once with its columns padded and sorted by phase (column modulo stride),
 // so that whatever the stride, tap k of outputs o, o+1, ... reads consecutive elements and needs no bounds check.
+// Outputs are made in blocks that may run past the end of a line; what lies there is overwritten by the next line.
 #include <Eigen/Core>
 #include <algorithm>
 
@@ -12,10 +13,10 @@ namespace quant {
 namespace {
 
 template <typename T>
-struct Tap {
-  const T* values;
-  T weight;
-};
+using Packet = typename Eigen::internal::packet_traits<T>::type;
+template <typename T>
+constexpr int64_t kPacket = Eigen::internal::packet_traits<T>::size;
+constexpr int64_t kMaxPackets = 4;
 
 // The layout of a copied plane: per input row, `phases` runs of `run` elements.
 struct PhaseRows {
@@ -24,93 +25,142 @@ struct PhaseRows {
   int64_t row() const { return phases * run; }
 };
 
-constexpr int64_t kPackets = 4;
-template <typename T>
-constexpr int64_t kBlock = kPackets* Eigen::internal::packet_traits<T>::size;
+// Columns of a phase that hold input, [lo, hi), and the input column of element 0 (which may be negative).
+struct PhaseColumns {
+  int64_t first, lo, hi;
+};
+
+struct DepthwisePlan {
+  PhaseRows rows;
+  std::vector<PhaseColumns> phases;
+  std::vector<int64_t> taps;  // where each tap lies in the copied plane, seen from output column 0 and kernel row 0
+};
+
+DepthwisePlan PlanDepthwise(const ConvPlan& plan) {
+  const auto &h = plan.axes[1], &w = plan.axes[2];
+  DepthwisePlan out;
+  out.rows = {w.stride, w.out + (w.extent() - 1) / w.stride};
+  for (int64_t phase = 0; phase < w.stride; ++phase) {
+    const int64_t first = phase - w.pad_begin;
+    const int64_t lo = first >= 0 ? 0 : std::min(out.rows.run, CeilDiv(-first, w.stride));
+    out.phases.push_back(
+        {first, lo, first >= w.in ? lo : std::clamp(CeilDiv(w.in - first, w.stride), lo, out.rows.run)});
+  }
+  for (int64_t kh = 0; kh < h.kernel; ++kh) {
+    for (int64_t kw = 0; kw < w.kernel; ++kw) {
+      const int64_t column = kw * w.dilation;
+      out.taps.push_back(kh * h.dilation * out.rows.row() + column % w.stride * out.rows.run + column / w.stride);
+    }
+  }
+  return out;
+}
 
 template <typename T>
-void CopyPlane(const WindowAxis& h, const WindowAxis& w, const PhaseRows& rows, const T* x, T* out) {
-  std::fill_n(out, h.in * rows.row(), T{0});
-  for (int64_t i = 0; i < h.in; ++i, x += w.in, out += rows.row()) {
-    for (int64_t phase = 0; phase < rows.phases; ++phase) {
-      // Padded column of element j is j * stride + phase; its input column is that less the padding.
-      const int64_t first = phase - w.pad_begin;
-      const int64_t lo = first >= 0 ? 0 : CeilDiv(-first, w.stride);
-      const int64_t hi = first >= w.in ? 0 : std::min(CeilDiv(w.in - first, w.stride), rows.run);
-      T* run = out + phase * rows.run;
-      if (w.stride == 1) {
-        if (lo < hi) std::copy(x + (first + lo), x + (first + hi), run + lo);
+void CopyPlane(const WindowAxis& h, const WindowAxis& w, const DepthwisePlan& plan, const T* x, T* out) {
+  const int64_t run = plan.rows.run;
+  for (int64_t i = 0; i < h.in; ++i, x += w.in) {
+    for (const PhaseColumns& phase : plan.phases) {
+      for (int64_t j = 0; j < phase.lo; ++j) out[j] = 0;
+      if (w.stride == 1 && phase.hi - phase.lo >= 64) {
+        std::copy(x + (phase.first + phase.lo), x + (phase.first + phase.hi), out + phase.lo);
+      } else if (w.stride == 1) {
+        for (int64_t j = phase.lo; j < phase.hi; ++j) out[j] = x[phase.first + j];
+      } else if (w.stride == 2) {
+        for (int64_t j = phase.lo; j < phase.hi; ++j) out[j] = x[phase.first + 2 * j];
       } else {
-        for (int64_t j = lo; j < hi; ++j) run[j] = x[first + j * w.stride];
+        for (int64_t j = phase.lo; j < phase.hi; ++j) out[j] = x[phase.first + j * w.stride];
       }
+      for (int64_t j = phase.hi; j < run; ++j) out[j] = 0;
+      out += run;
     }
   }
 }
 
-// out[j] = bias + sum over taps of weight * values[j], for j in [0, kBlock), with one rounding a tap.
+// A part of the kernel's taps: whole kernel rows.
 template <typename T>
-void SumTaps(const std::vector<Tap<T>>& taps, int64_t offset, T bias, T* out) {
-  using Packet = typename Eigen::internal::packet_traits<T>::type;
-  constexpr int64_t kSize = Eigen::internal::packet_traits<T>::size;
-  Packet s0 = Eigen::internal::pset1<Packet>(bias), s1 = s0, s2 = s0, s3 = s0;
-  for (const Tap<T>& tap : taps) {
-    const T* v = tap.values + offset;
-    const Packet weight = Eigen::internal::pset1<Packet>(tap.weight);
-    s0 = Eigen::internal::pmadd(weight, Eigen::internal::ploadu<Packet>(v), s0);
-    s1 = Eigen::internal::pmadd(weight, Eigen::internal::ploadu<Packet>(v + kSize), s1);
-    s2 = Eigen::internal::pmadd(weight, Eigen::internal::ploadu<Packet>(v + 2 * kSize), s2);
-    s3 = Eigen::internal::pmadd(weight, Eigen::internal::ploadu<Packet>(v + 3 * kSize), s3);
+struct Taps {
+  const int64_t* offsets;
+  const T* weights;
+  int64_t count;
+};
+
+// out[j] = bias + sum over taps of weight * base[offset + j], for kPackets packets of j, with one rounding a tap.
+template <typename T, int kPackets>
+void SumTaps(const Taps<T>& taps, const T* base, T bias, T* out) {
+  namespace in = Eigen::internal;
+  Packet<T> sums[kPackets];
+#pragma GCC unroll 4
+  for (int i = 0; i < kPackets; ++i) sums[i] = in::pset1<Packet<T>>(bias);
+  for (int64_t t = 0; t < taps.count; ++t) {
+    const T* v = base + taps.offsets[t];
+    const Packet<T> weight = in::pset1<Packet<T>>(taps.weights[t]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kPackets; ++i) {
+      sums[i] = in::pmadd(weight, in::ploadu<Packet<T>>(v + i * kPacket<T>), sums[i]);
+    }
   }
-  Eigen::internal::pstoreu(out, s0);
-  Eigen::internal::pstoreu(out + kSize, s1);
-  Eigen::internal::pstoreu(out + 2 * kSize, s2);
-  Eigen::internal::pstoreu(out + 3 * kSize, s3);
+#pragma GCC unroll 4
+  for (int i = 0; i < kPackets; ++i) in::pstoreu(out + i * kPacket<T>, sums[i]);
+}
+
+// One block of outputs at `out`, of which `wanted` are; `room` elements may be written there.
+template <typename T, int kPackets>
+void FilterBlock(const Taps<T>& taps, const T* base, T bias, int64_t wanted, int64_t room, T* out) {
+  if (room >= kPackets * kPacket<T>) return SumTaps<T, kPackets>(taps, base, bias, out);
+  T block[static_cast<size_t>(kPackets * kPacket<T>)];
+  SumTaps<T, kPackets>(taps, base, bias, block);
+  std::copy_n(block, wanted, out);
 }
 
 template <typename T>
-void FilterPlane(const ConvPlan& plan, const PhaseRows& rows, const T* plane, const T* w, T bias, T* y) {
-  const auto& h = plan.axes[1];
-  const auto& col = plan.axes[2];
-  std::vector<Tap<T>> taps;
-  taps.reserve(static_cast<size_t>(plan.taps));
-  alignas(64) T tail[static_cast<size_t>(kBlock<T>)];
+void FilterPlane(const ConvPlan& conv, const DepthwisePlan& plan, const T* plane, const T* w, T bias, T* y) {
+  const auto &h = conv.axes[1], &col = conv.axes[2];
+  const T* const end = y + conv.out_plane;
   for (int64_t oh = 0; oh < h.out; ++oh, y += col.out) {
-    taps.clear();
     const int64_t begin = h.start(oh);
-    for (int64_t kh = h.FirstTap(begin), last = h.LastTap(begin); kh < last; ++kh) {
-      const T* row = plane + (begin + kh * h.dilation) * rows.row();
-      for (int64_t kw = 0; kw < col.kernel; ++kw) {
-        const int64_t column = kw * col.dilation;
-        taps.push_back({row + column % col.stride * rows.run + column / col.stride, w[kh * col.kernel + kw]});
-      }
-    }
-    for (int64_t ow = 0; ow < col.out; ow += kBlock<T>) {
-      if (ow + kBlock<T> <= col.out) {
-        SumTaps(taps, ow, bias, y + ow);
+    const int64_t first = h.FirstTap(begin), last = std::max(h.LastTap(begin), first);
+    // Only kernel rows inside the input; the first of them is in row begin + first * dilation.
+    const Taps<T> taps = {plan.taps.data(), w + first * col.kernel, (last - first) * col.kernel};
+    const T* base = last > first ? plane + (begin + first * h.dilation) * plan.rows.row() : plane;
+    for (int64_t ow = 0; ow < col.out;) {
+      const int64_t left = col.out - ow, room = end - (y + ow);
+      if (left > 2 * kPacket<T>) {
+        FilterBlock<T, kMaxPackets>(taps, base + ow, bias, std::min(left, kMaxPackets * kPacket<T>), room, y + ow);
+        ow += kMaxPackets * kPacket<T>;
+      } else if (left > kPacket<T>) {
+        FilterBlock<T, 2>(taps, base + ow, bias, left, room, y + ow);
+        ow += 2 * kPacket<T>;
       } else {
-        SumTaps(taps, ow, bias, tail);
-        std::copy_n(tail, col.out - ow, y + ow);
+        FilterBlock<T, 1>(taps, base + ow, bias, left, room, y + ow);
+        ow += kPacket<T>;
       }
     }
   }
 }
+
+constexpr int64_t kPieceElements = 16384;
 
 }  // namespace
 
 template <typename T>
 void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias, T* y) {
-  const auto& col = plan.axes[2];
-  // The last block reads up to kBlock elements past the last output's.
-  const PhaseRows rows{col.stride, col.out + col.extent() / col.stride + 1 + kBlock<T>};
-  ScratchPool scratch(context, plan.axes[1].in * rows.row() * static_cast<int64_t>(sizeof(T)));
-  ParallelFor(plan.batch * plan.groups, [&](int64_t item) {
+  const auto &h = plan.axes[1], &col = plan.axes[2];
+  const DepthwisePlan depthwise = PlanDepthwise(plan);
+  // The last block of the last row reads past it.
+  const int64_t elements = h.in * depthwise.rows.row() + kMaxPackets * kPacket<T>;
+  const int64_t planes = plan.batch * plan.groups, in_piece = std::max<int64_t>(1, kPieceElements / elements);
+  ScratchPool scratch(context, elements * static_cast<int64_t>(sizeof(T)));
+  ParallelFor(CeilDiv(planes, in_piece), [&](int64_t piece) {
     auto lease = scratch.Borrow();
     T* plane = lease.template as<T>();
-    CopyPlane(plan.axes[1], col, rows, x + item * plan.in_plane, plane);
-    for (int64_t m = 0; m < plan.out_channels; ++m) {
-      const int64_t filter = item % plan.groups * plan.out_channels + m;
-      FilterPlane(plan, rows, plane, w + filter * plan.taps, bias != nullptr ? bias[filter] : T{0},
-                  y + (item * plan.out_channels + m) * plan.out_plane);
+    std::fill_n(plane + (elements - kMaxPackets * kPacket<T>), kMaxPackets * kPacket<T>, T{0});
+    for (int64_t item = piece * in_piece; item < std::min((piece + 1) * in_piece, planes); ++item) {
+      CopyPlane(h, col, depthwise, x + item * plan.in_plane, plane);
+      for (int64_t m = 0; m < plan.out_channels; ++m) {
+        const int64_t filter = item % plan.groups * plan.out_channels + m;
+        FilterPlane(plan, depthwise, plane, w + filter * plan.taps, bias != nullptr ? bias[filter] : T{0},
+                    y + (item * plan.out_channels + m) * plan.out_plane);
+      }
     }
   });
 }

@@ -7,41 +7,48 @@
 namespace quant {
 namespace {
 
-// Copies `count` elements of a row of `width`, from index `start` on by `stride`; what lies outside is `padding`.
+// out[i] = in[i * stride]. Short runs are not worth a call.
 template <typename T>
-void CopyRow(const T* row, int64_t width, int64_t start, int64_t stride, int64_t count, T padding, T* out) {
-  int64_t lo, hi;
-  if (stride == 1) {
-    lo = std::clamp<int64_t>(-start, 0, count);
-    hi = std::clamp<int64_t>(width - start, lo, count);
+void CopyStrided(const T* in, int64_t stride, int64_t count, T* out) {
+  if (stride == 1 && count >= 64) {
+    std::copy(in, in + count, out);
+  } else if (stride == 1) {
+    for (int64_t i = 0; i < count; ++i) out[i] = in[i];
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < count; ++i) out[i] = in[2 * i];
   } else {
-    lo = start >= 0 ? 0 : std::min(count, CeilDiv(-start, stride));
-    hi = start >= width ? lo : std::clamp(CeilDiv(width - start, stride), lo, count);
+    for (int64_t i = 0; i < count; ++i) out[i] = in[i * stride];
   }
-  for (int64_t i = 0; i < lo; ++i) out[i] = padding;
-  if (stride == 1) {
-    std::copy(row + (start + lo), row + (start + hi), out + lo);
-  } else {
-    for (int64_t i = lo; i < hi; ++i) out[i] = row[start + i * stride];
-  }
-  for (int64_t i = hi; i < count; ++i) out[i] = padding;
+}
+
+// Output columns [first, last) whose tap at this offset lies inside the input row.
+struct ColumnRange {
+  int64_t first, last;
+};
+ColumnRange ColumnsInside(const WindowAxis& w, int64_t tap) {
+  const int64_t start = w.start(0) + tap * w.dilation;
+  const int64_t first = start >= 0 ? 0 : std::min(w.out, CeilDiv(-start, w.stride));
+  return {first, start >= w.in ? first : std::clamp(CeilDiv(w.in - start, w.stride), first, w.out)};
 }
 
 // One row of a panel: tap (kd, kh, kw) of one channel over output positions [begin, end).
 template <typename T>
-void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64_t, 3>& tap, int64_t begin, int64_t end,
-                  T padding, T* out) {
+void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64_t, 3>& tap, const ColumnRange& inside,
+                  int64_t begin, int64_t end, T padding, T* out) {
   const auto& [d, h, w] = plan.axes;
   int64_t column = begin % w.out, line = begin / w.out % h.out, slice = begin / w.out / h.out;
   for (int64_t done = begin; done < end;) {
     const int64_t count = std::min(w.out - column, end - done);
     const int64_t id = d.start(slice) + tap[0] * d.dilation, ih = h.start(line) + tap[1] * h.dilation;
-    if (id < 0 || id >= d.in || ih < 0 || ih >= h.in) {
-      std::fill_n(out, count, padding);
-    } else {
-      CopyRow(channel + (id * h.in + ih) * w.in, w.in, w.start(column) + tap[2] * w.dilation, w.stride, count, padding,
-              out);
+    int64_t lo = count, hi = count;
+    if (id >= 0 && id < d.in && ih >= 0 && ih < h.in) {
+      lo = std::clamp<int64_t>(inside.first - column, 0, count);
+      hi = std::clamp(inside.last - column, lo, count);
+      const T* row = channel + (id * h.in + ih) * w.in;
+      for (int64_t i = hi; i < count; ++i) out[i] = padding;
+      if (lo < hi) CopyStrided(row + (w.start(column + lo) + tap[2] * w.dilation), w.stride, hi - lo, out + lo);
     }
+    for (int64_t i = 0; i < lo; ++i) out[i] = padding;
     out += count;
     done += count;
     column = 0;
@@ -102,12 +109,15 @@ StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const
 
 template <typename T>
 void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T padding, T* panel) {
-  for (int64_t c = 0; c < plan.in_channels; ++c) {
+  const auto& [d, h, w] = plan.axes;
+  std::vector<ColumnRange> inside;
+  for (int64_t k = 0; k < w.kernel; ++k) inside.push_back(ColumnsInside(w, k));
+  for (int64_t c = 0; c < plan.in_channels; ++c, x += plan.in_plane) {
     std::array<int64_t, 3> tap;
-    for (tap[0] = 0; tap[0] < plan.axes[0].kernel; ++tap[0]) {
-      for (tap[1] = 0; tap[1] < plan.axes[1].kernel; ++tap[1]) {
-        for (tap[2] = 0; tap[2] < plan.axes[2].kernel; ++tap[2], panel += end - begin) {
-          FillPanelRow(plan, x + c * plan.in_plane, tap, begin, end, padding, panel);
+    for (tap[0] = 0; tap[0] < d.kernel; ++tap[0]) {
+      for (tap[1] = 0; tap[1] < h.kernel; ++tap[1]) {
+        for (tap[2] = 0; tap[2] < w.kernel; ++tap[2], panel += end - begin) {
+          FillPanelRow(plan, x, tap, inside[static_cast<size_t>(tap[2])], begin, end, padding, panel);
         }
       }
     }

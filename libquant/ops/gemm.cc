@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
@@ -109,17 +110,20 @@ T Dot(const T* x, const T* y, int64_t count) {
 
 template <typename T>
 void GemmTile(const GemmSize& size, const GemmOperands<T>& operands) {
-  FixCacheSizes();
   if (size.m <= 0 || size.n <= 0) return;
   if (GemmSize s = size; s.m == 1 || s.n == 1) {
     GemmOperands<T> o = operands;
     if (AsSingleRow(s, o)) return RowTile(o.a.data, o.b, s.k, 0, s.n, o.c, o.add);
   }
   const GemmOperands<T>& o = operands;
+  if constexpr (std::is_same_v<T, float>) {
+    if (size.k > 0) return FloatTile(size, o);
+  }
   if (!o.add) {
     for (int64_t i = 0; i < size.m; ++i) std::fill_n(o.c + i * o.c_stride, size.n, T{0});
   }
   if (size.k <= 0) return;
+  FixCacheSizes();
   constexpr int kRow = Eigen::RowMajor, kCol = Eigen::ColMajor;
   if (o.a.transposed) {
     o.b.transposed ? Product<T, kCol, kCol>(size, o) : Product<T, kCol, kRow>(size, o);
@@ -130,7 +134,6 @@ void GemmTile(const GemmSize& size, const GemmOperands<T>& operands) {
 
 template <typename T>
 void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOperands<T>(int64_t)>& operands) {
-  FixCacheSizes();
   if (size.m <= 0 || size.n <= 0 || count <= 0) return;
   if (size.m == 1 || size.n == 1) {
     GemmSize s = size;

@@ -1,7 +1,8 @@
 // The matrix product under MatMul, Gemm, Conv and MatMulNBits:
 //   c[i, j] (+)= sum over p of a[i, p] * b[p, j]        a: m x k, b: k x n, c: m x n
-// Eigen's kernel on tiles whose sizes depend on the problem alone, so that the bytes are the same for any number of
-// threads; a single row or column has a path of its own. T is float or double.
+// Tiles' sizes depend on the problem alone, so that the bytes are the same for any number of threads. T is float (with
+// kernels of our own, the same bytes on any machine) or double (through Eigen); a single row or column has a path of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,9 @@ int64_t TileSize(int64_t length, int64_t preferred);
 // On the calling thread, untiled: for callers that tile and split the work themselves.
 template <typename T>
 void GemmTile(const GemmSize& size, const GemmOperands<T>& operands);
+
+// GemmTile for float32, k > 0.
+void FloatTile(const GemmSize& size, const GemmOperands<float>& operands);
 
 // `count` products of one size, split over threads; operands(i) says where product i lives and may be called from
 // any thread, more than once.

@@ -1,0 +1,127 @@
+// The float32 tile of gemm.h: a's rows and b's columns are copied into the order in which the kernel reads them, up to
+// kDepth of the sum at a time, and the parts of the sum are added to c one after another. Depth, kernel and order of
+// addition don't depend on the tile, so an element of c has the same bytes wherever tiles are cut.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "libquant/base/checked.h"
+#include "libquant/ops/gemm.h"
+#include "libquant/ops/gemm_kernel.h"
+
+namespace quant {
+namespace {
+
+constexpr int64_t kDepth = 256;
+// With fewer rows than this, copying b costs more than reading it where it lies.
+constexpr int64_t kRowsWorthCopying = 13;
+
+// A thread's space for copies, kept from call to call.
+class CopySpace {
+ public:
+  float* Get(int64_t floats) {
+    if (floats > size_) {
+      data_.reset(
+          static_cast<float*>(::operator new (static_cast<size_t>(floats) * sizeof(float), std::align_val_t{64})));
+      size_ = floats;
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Delete {
+    void operator()(float* p) const { ::operator delete (p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<float, Delete> data_;
+  int64_t size_ = 0;
+};
+
+// Rows of a, kKernelRows at a time: out[panel][p][row].
+void CopyRows(const MatrixRef<float>& a, int64_t m, int64_t depth, float* out) {
+  for (int64_t i = 0; i < m; i += kKernelRows, out += depth * kKernelRows) {
+    const int64_t rows = std::min(kKernelRows, m - i);
+    if (a.transposed) {
+      for (int64_t p = 0; p < depth; ++p) std::copy_n(a.at(i, p), rows, out + p * kKernelRows);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = a.at(i + r, 0);
+        for (int64_t p = 0; p < depth; ++p) out[p * kKernelRows + r] = row[p];
+      }
+    }
+  }
+}
+
+// One strip of columns: out[p][column], zeros past the last.
+void CopyStrip(const MatrixRef<float>& b, int64_t depth, int64_t columns, int64_t width, float* out) {
+  if (columns < width) std::fill_n(out, depth * width, 0.0F);
+  if (!b.transposed) {
+    if (columns == width) {
+      for (int64_t p = 0; p < depth; ++p)
+        std::memcpy(out + p * width, b.at(p, 0), static_cast<size_t>(width) * sizeof(float));
+    } else {
+      for (int64_t p = 0; p < depth; ++p) std::copy_n(b.at(p, 0), columns, out + p * width);
+    }
+    return;
+  }
+  // Four sums steps at a time: fewer passes over the strip's lines.
+  for (int64_t j = 0; j < columns; ++j) {
+    const float* column = b.at(0, j);
+    for (int64_t p = 0; p < depth; ++p) out[p * width + j] = column[p];
+  }
+}
+
+struct Strip {
+  const float* data;
+  int64_t stride;
+};
+
+// All rows times one strip of `columns` columns.
+void MultiplyStrip(const GemmKernel& kernel, const float* rows, int64_t m, int64_t depth, const Strip& strip,
+                   int64_t columns, float* c, int64_t c_stride, bool add) {
+  for (int64_t i = 0; i < m; i += kKernelRows, rows += depth * kKernelRows) {
+    const int64_t count = std::min(kKernelRows, m - i);
+    const auto run = kernel.by_rows[count - 1];
+    float* to = c + i * c_stride;
+    if (columns == kernel.columns) {
+      run(depth, rows, strip.data, strip.stride, to, c_stride, add);
+      continue;
+    }
+    float part[kKernelRows * kMaxKernelColumns];
+    run(depth, rows, strip.data, strip.stride, part, kernel.columns, false);
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const float sum = part[r * kernel.columns + j];
+        to[r * c_stride + j] = add ? to[r * c_stride + j] + sum : sum;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void FloatTile(const GemmSize& size, const GemmOperands<float>& o) {
+  const GemmKernel& kernel = BestGemmKernel();
+  const int64_t panels = CeilDiv(size.m, kKernelRows);
+  thread_local CopySpace space;
+  const int64_t depth_limit = std::min(kDepth, size.k);
+  float* rows = space.Get(panels * kKernelRows * depth_limit + depth_limit * kernel.columns + 16);
+  float* copy = rows + CeilDiv(panels * kKernelRows * depth_limit, 16) * 16;
+  const bool in_place = !o.b.transposed && size.m < kRowsWorthCopying;
+  for (int64_t p = 0; p < size.k; p += kDepth) {
+    const int64_t depth = std::min(kDepth, size.k - p);
+    CopyRows(o.a.Block(0, p), size.m, depth, rows);
+    for (int64_t j = 0; j < size.n; j += kernel.columns) {
+      const int64_t columns = std::min(kernel.columns, size.n - j);
+      const MatrixRef<float> b = o.b.Block(p, j);
+      Strip strip = {b.data, b.stride};
+      if (!in_place || columns < kernel.columns) {
+        CopyStrip(b, depth, columns, kernel.columns, copy);
+        strip = {copy, kernel.columns};
+      }
+      MultiplyStrip(kernel, rows, size.m, depth, strip, columns, o.c + j, o.c_stride, o.add || p > 0);
+    }
+  }
+}
+
+}  // namespace quant
