@@ -1,0 +1,112 @@
+// Concat and Split: runs of elements put together or taken apart along an axis.
+#include <cstring>
+#include <numeric>
+
+#include "libquant/base/checked.h"
+#include "libquant/ops/axes.h"
+#include "libquant/ops/strided_copy.h"
+
+namespace quant {
+namespace {
+
+Status EvalConcat(KernelContext& context) {
+  const Tensor& first = context.in(0);
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(context.attributes().Int("axis", 1), first.rank()));
+  const auto a = static_cast<size_t>(axis);
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(first));
+  Dims dims = first.dims();
+  dims[a] = 0;
+  for (int i = 0; i < context.input_count(); ++i) {
+    const Tensor* x = context.input(i);
+    if (x == nullptr) return DataError("input {} is left out", i);
+    Dims like = x->dims();
+    if (x->dtype() != first.dtype() || x->rank() != first.rank())
+      return DataError("{} beside {}", Describe(*x), Describe(first));
+    like[a] = first.dims()[a];
+    if (like != first.dims()) return DataError("{} beside {} along axis {}", Describe(*x), Describe(first), axis);
+    const auto total = CheckedAdd(dims[a], x->dims()[a]);
+    if (!total) return DataError("the result is too large");
+    dims[a] = *total;
+  }
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, first.dtype(), dims));
+  const int64_t outer = ProductOf(dims, 0, a);
+  const int64_t inner = ProductOf(dims, a + 1, dims.size()) * element;
+  const int64_t row = dims[a] * inner;
+  int64_t at = 0;
+  for (int i = 0; i < context.input_count(); ++i) {
+    const Tensor& x = context.in(i);
+    const int64_t run = x.dims()[a] * inner;
+    for (int64_t o = 0; run > 0 && o < outer; ++o) {
+      std::memcpy(out->mutable_bytes().data() + o * row + at, x.bytes().data() + o * run, static_cast<size_t>(run));
+    }
+    at += run;
+  }
+  return OkStatus();
+}
+
+// Sizes of the parts: given (attribute below opset 13, input from there), or equal with a short last one.
+StatusOr<std::vector<int64_t>> PartSizes(const KernelContext& context, int64_t dim) {
+  ASSIGN_OR_RETURN(auto given, IntsFrom(context, 1, "split"));
+  const auto count = static_cast<int64_t>(context.output_count());
+  if (!given) {
+    const int64_t part = CeilDiv(dim, count);
+    if (dim % count != 0 && !context.attributes().Has("num_outputs")) {
+      return DataError("an axis of {} is not split into {} equal parts", dim, count);
+    }
+    given.emplace(static_cast<size_t>(count), part);
+    int64_t left = dim;
+    for (int64_t& size : *given) left -= size = std::min(size, left);
+  }
+  int64_t total = 0;
+  for (int64_t size : *given) {
+    const auto sum = size < 0 ? std::nullopt : CheckedAdd(total, size);
+    if (!sum) return DataError("split [{}] is no split", ToString(*given));
+    total = *sum;
+  }
+  if (static_cast<int64_t>(given->size()) != count || total != dim) {
+    return DataError("split [{}] of an axis of {} into {} outputs", ToString(*given), dim, count);
+  }
+  return *given;
+}
+
+Status EvalSplit(KernelContext& context) {
+  const Tensor& x = context.in(0);
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(context.attributes().Int("axis", 0), x.rank()));
+  const auto a = static_cast<size_t>(axis);
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, PartSizes(context, x.dims()[a]));
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(x));
+  const std::vector<int64_t> strides = DenseStrides(x.dims());
+  int64_t at = 0;
+  for (int i = 0; i < context.output_count(); ++i) {
+    Dims dims = x.dims();
+    dims[a] = sizes[static_cast<size_t>(i)];
+    ASSIGN_OR_RETURN(Tensor * out, context.Allocate(i, x.dtype(), dims));
+    if (out->size() > 0)
+      StridedCopy(x.bytes().data(), at * strides[a], dims, strides, element, out->mutable_bytes().data());
+    at += dims[a];
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+const OpDef& ConcatOp() {
+  static const OpDef def = {.name = "Concat",
+                            .since = {4, 11, 13},
+                            .eval = EvalConcat,
+                            .role = SharedScale{},
+                            .exactness = Exactness::kExact,
+                            .summary = "Tensors one after another along an axis"};
+  return def;
+}
+const OpDef& SplitOp() {
+  static const OpDef def = {.name = "Split",
+                            .since = {2, 11, 13, 18},
+                            .eval = EvalSplit,
+                            .role = PassThrough{},
+                            .exactness = Exactness::kExact,
+                            .summary = "Parts along an axis"};
+  return def;
+}
+
+}  // namespace quant

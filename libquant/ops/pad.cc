@@ -1,0 +1,124 @@
+// Pad: constant, reflect (without the edge), edge, wrap; negative pads crop.
+#include <cstring>
+#include <numeric>
+
+#include "libquant/base/checked.h"
+#include "libquant/ops/axes.h"
+#include "libquant/ops/strided_copy.h"
+
+namespace quant {
+namespace {
+
+// Pads per axis, begins first, for all axes. Below opset 11 attributes; from 18 the axes may be listed.
+StatusOr<std::vector<int64_t>> PadsOf(const KernelContext& context, int64_t rank) {
+  ASSIGN_OR_RETURN(auto given, IntsFrom(context, 1, "pads"));
+  if (!given) return DataError("no pads are given");
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (const Tensor* listed = context.input(3)) {
+    ASSIGN_OR_RETURN(axes, IntsOf(*listed));
+    for (int64_t& axis : axes) {
+      ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));
+    }
+  }
+  if (given->size() != 2 * axes.size()) return DataError("{} pads for {} axes", given->size(), axes.size());
+  std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    pads[static_cast<size_t>(axes[i])] = (*given)[i];
+    pads[static_cast<size_t>(axes[i] + rank)] = (*given)[axes.size() + i];
+  }
+  return pads;
+}
+
+// For each position of the padded axis the source position, or -1 for the constant.
+StatusOr<std::vector<int64_t>> SourcePositions(const std::string& mode, int64_t dim, int64_t before, int64_t length) {
+  std::vector<int64_t> out(static_cast<size_t>(length));
+  for (int64_t i = 0; i < length; ++i) {
+    int64_t p = i - before;
+    if (p < 0 || p >= dim) {
+      if (mode == "constant") {
+        p = -1;
+      } else if (dim == 0) {
+        return DataError("mode {} pads an empty axis", mode);
+      } else if (mode == "edge") {
+        p = p < 0 ? 0 : dim - 1;
+      } else if (mode == "wrap") {
+        p = ((p % dim) + dim) % dim;
+      } else if (mode == "reflect") {
+        const int64_t period = std::max<int64_t>(1, 2 * (dim - 1));
+        p = ((p % period) + period) % period;
+        if (p >= dim) p = period - p;
+      } else {
+        return Unsupported("mode {} is not supported", mode);
+      }
+    }
+    out[static_cast<size_t>(i)] = p;
+  }
+  return out;
+}
+
+// The constant's bytes, `element` of them.
+StatusOr<uint64_t> FillOf(const KernelContext& context, const Tensor& x) {
+  uint64_t bits = 0;
+  if (const Tensor* value = context.version() < 11 ? nullptr : context.input(2)) {
+    if (value->dtype() != x.dtype() || value->size() != 1) return DataError("the constant is {}", Describe(*value));
+    std::memcpy(&bits, value->bytes().data(), static_cast<size_t>(value->byte_size()));
+  } else if (context.version() < 11) {
+    const float v = context.attributes().Float("value", 0.0f);
+    if (v != 0 && x.dtype() != DType::kFloat) return Unsupported("a constant other than 0 for {}", NameOf(x.dtype()));
+    std::memcpy(&bits, &v, sizeof v);
+  }
+  return bits;
+}
+
+Status EvalPad(KernelContext& context) {
+  const Tensor& x = context.in(0);
+  const std::string mode = context.attributes().String("mode", "constant");
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(x));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> pads, PadsOf(context, x.rank()));
+  ASSIGN_OR_RETURN(const uint64_t fill, FillOf(context, x));
+  const auto rank = x.dims().size();
+  Dims dims(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const auto grown = CheckedAdd(x.dims()[i], pads[i]);
+    const auto total = grown ? CheckedAdd(*grown, pads[i + rank]) : std::nullopt;
+    if (!total || *total < 0) return DataError("pads [{}] of {}", ToString(pads), Describe(x));
+    dims[i] = *total;
+  }
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), dims));  // checks the size before tables are made
+  std::vector<std::vector<int64_t>> from(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    ASSIGN_OR_RETURN(from[i], SourcePositions(mode, x.dims()[i], pads[i], dims[i]));
+  }
+  const std::vector<int64_t> strides = DenseStrides(x.dims());
+  const std::byte* in = x.bytes().data();
+  std::byte* to = out->mutable_bytes().data();
+  std::vector<int64_t> index(rank, 0);
+  for (int64_t i = 0; i < out->size(); ++i, to += element) {
+    int64_t at = 0;
+    bool constant = false;
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t p = from[d][static_cast<size_t>(index[d])];
+      constant = constant || p < 0;
+      at += p * strides[d];
+    }
+    std::memcpy(to, constant ? reinterpret_cast<const std::byte*>(&fill) : in + at * element,
+                static_cast<size_t>(element));
+    for (size_t d = rank; d-- > 0 && ++index[d] == dims[d];) index[d] = 0;
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+const OpDef& PadOp() {
+  static const OpDef def = {.name = "Pad",
+                            .since = {2, 11, 13, 18, 19, 21, 23, 24, 25},
+                            .eval = EvalPad,
+                            .role = PassThrough{},
+                            .exactness = Exactness::kExact,
+                            .summary = "More elements around"};
+  return def;
+}
+
+}  // namespace quant

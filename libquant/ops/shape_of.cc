@@ -1,0 +1,98 @@
+// Operators that compute on shapes and make constants.
+#include <algorithm>
+#include <cmath>
+
+#include "libquant/base/checked.h"
+#include "libquant/ops/axes.h"
+#include "libquant/ops/dispatch.h"
+
+namespace quant {
+namespace {
+
+Status EvalShape(KernelContext& context) {
+  const Tensor& x = context.in(0);
+  const int64_t rank = x.rank();
+  const auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
+  const int64_t start = clamp(context.attributes().Int("start", 0));
+  const int64_t end = std::max(start, clamp(context.attributes().Int("end", rank)));
+  context.Set(0, Tensor::Of<int64_t>({end - start}, std::span(x.dims()).subspan(static_cast<size_t>(start),
+                                                                                static_cast<size_t>(end - start))));
+  return OkStatus();
+}
+
+Status EvalSize(KernelContext& context) {
+  context.Set(0, Tensor::Scalar<int64_t>(context.in(0).size()));
+  return OkStatus();
+}
+
+Status EvalConstantOfShape(KernelContext& context) {
+  ASSIGN_OR_RETURN(Dims dims, IntsOf(context.in(0)));
+  const Tensor* value = context.attributes().TensorOrNull("value");
+  Tensor fill = Tensor::Scalar(0.0f);
+  if (value != nullptr) {
+    ASSIGN_OR_RETURN(fill, value->Materialize());
+  }
+  if (fill.size() != 1) return DataError("value has {} elements", fill.size());
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, fill.dtype(), std::move(dims)));
+  return WithElementBits(fill.dtype(), [&](auto zero) -> Status {
+    using T = decltype(zero);
+    std::fill(out->mutable_data<T>().begin(), out->mutable_data<T>().end(), fill.data<T>()[0]);
+    return OkStatus();
+  });
+}
+
+// start, start + delta, ... below (or, counting down, above) limit.
+Status EvalRange(KernelContext& context) {
+  const Tensor& start = context.in(0);
+  for (int i = 0; i < 3; ++i) {
+    if (context.in(i).size() != 1 || context.in(i).dtype() != start.dtype())
+      return DataError("input {} is {}", i, Describe(context.in(i)));
+  }
+  return WithType<int64_t, int32_t, float, double, int16_t>(start.dtype(), [&](auto zero) -> Status {
+    using T = decltype(zero);
+    const T first = start.data<T>()[0];
+    const T limit = context.in(1).data<T>()[0];
+    const T delta = context.in(2).data<T>()[0];
+    const double count =
+        std::ceil((static_cast<double>(limit) - static_cast<double>(first)) / static_cast<double>(delta));
+    if (!(std::abs(count) < 1e15)) return DataError("range from {} to {} in steps of {}", first, limit, delta);
+    ASSIGN_OR_RETURN(Tensor * out,
+                     context.Allocate(0, start.dtype(), {std::max<int64_t>(0, static_cast<int64_t>(count))}));
+    const auto values = out->mutable_data<T>();
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(first + static_cast<T>(i) * delta);
+    return OkStatus();
+  });
+}
+
+OpDef OnShapes(std::string_view name, std::vector<int64_t> since, int min_inputs, Status (*eval)(KernelContext&),
+               std::string_view summary) {
+  return {.name = name,
+          .since = std::move(since),
+          .min_inputs = min_inputs,
+          .eval = eval,
+          .role = Control{},
+          .exactness = Exactness::kExact,
+          .summary = summary};
+}
+
+}  // namespace
+
+const OpDef& ShapeOp() {
+  static const OpDef def = OnShapes("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, 1, EvalShape, "The input's dims");
+  return def;
+}
+const OpDef& SizeOp() {
+  static const OpDef def = OnShapes("Size", {1, 13, 19, 21, 23, 24, 25}, 1, EvalSize, "The number of elements");
+  return def;
+}
+const OpDef& ConstantOfShapeOp() {
+  static const OpDef def =
+      OnShapes("ConstantOfShape", {9, 20, 21, 23, 24, 25}, 1, EvalConstantOfShape, "A tensor filled with one value");
+  return def;
+}
+const OpDef& RangeOp() {
+  static const OpDef def = OnShapes("Range", {11}, 3, EvalRange, "Evenly spaced numbers");
+  return def;
+}
+
+}  // namespace quant
