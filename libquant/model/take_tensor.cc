@@ -60,7 +60,7 @@ class TensorTaker {
       return Error(fmt::format("its dims {} are negative or too large to be a size", ToString(dims_)));
     }
     count_ = *count;
-    ASSIGN_OR_RETURN(Tensor tensor, Data());
+    StatusOr<Tensor> tensor = Data();
     proto_.clear_dims();
     proto_.clear_data_type();
     return tensor;

@@ -23,8 +23,9 @@ StatusOr<NamedTensor> ReadParts(const std::shared_ptr<const File>& file) {
   onnx::TensorProto proto;
   if (!ParseMessage(skeleton.bytes, &proto)) return DataError("it is no serialized ONNX tensor");
   std::string name = proto.name();
-  ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(std::move(proto), context, fmt::format("tensor '{}'", name)));
-  return NamedTensor(std::move(name), std::move(tensor));
+  StatusOr<Tensor> tensor = TensorFromProto(std::move(proto), context, fmt::format("tensor '{}'", name));
+  if (!tensor.ok()) return tensor.status();
+  return NamedTensor(std::move(name), *std::move(tensor));
 }
 
 }  // namespace
