@@ -166,7 +166,7 @@ Status PutFunction(const Function& function, const SkeletonOptions& options, std
   for (const std::string& attribute : function.attributes) proto->add_attribute(attribute);
   for (const auto& [domain, version] : function.opsets) {
     auto* opset = proto->add_opset_import();
-    opset->set_domain(domain);
+    if (!domain.empty()) opset->set_domain(domain);
     opset->set_version(version);
   }
   return GraphPutter(function.body, options, payloads).PutFunction(proto);

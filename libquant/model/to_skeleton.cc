@@ -13,7 +13,7 @@ StatusOr<onnx::ModelProto> ToSkeleton(const Model& model, std::vector<Tensor>* p
   proto.set_ir_version(model.ir_version);
   for (const OpsetImport& opset : model.opsets) {
     auto* out = proto.add_opset_import();
-    out->set_domain(opset.domain);
+    if (!opset.domain.empty()) out->set_domain(opset.domain);
     out->set_version(opset.version);
   }
   RETURN_IF_ERROR(PutGraph(model.graph, options, payloads, proto.mutable_graph()));
