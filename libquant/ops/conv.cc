@@ -12,9 +12,9 @@ namespace quant {
 namespace {
 
 // Elements of a panel of windows: small enough for a second-level cache.
-constexpr int64_t kPanelElements = 128 * 1024;
+constexpr int64_t kPanelElements = 256 * 1024;
 constexpr int64_t kMaxColumns = 512;
-constexpr int64_t kMinColumns = 48;
+constexpr int64_t kMinColumns = 96;
 constexpr int64_t kFilterTile = 256;
 // With fewer tiles than this, filters are split further so that threads have work.
 constexpr int64_t kWantedTiles = 16;

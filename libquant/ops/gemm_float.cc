@@ -1,6 +1,7 @@
 // The float32 tile of gemm.h: a's rows and b's columns are copied into the order in which the kernel reads them, up to
 // kDepth of the sum at a time, and the parts of the sum are added to c one after another. Depth, kernel and order of
 // addition don't depend on the tile, so an element of c has the same bytes wherever tiles are cut.
+#include <Eigen/Core>
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -37,6 +38,37 @@ class CopySpace {
   int64_t size_ = 0;
 };
 
+using Packet = Eigen::internal::packet_traits<float>::type;
+constexpr int64_t kPacket = Eigen::internal::packet_traits<float>::size;
+
+// Transposes a block of kPacket lines, `stride` apart, of kPacket elements: element p of line r goes to
+// out[p * width + r]. Lines from `lines` on are taken as 0.
+void TransposeBlock(const float* in, int64_t stride, int64_t lines, int64_t width, float* out) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"  // a vector type loses its alignment as a template argument
+  Eigen::internal::PacketBlock<Packet, static_cast<int>(kPacket)> block;
+#pragma GCC diagnostic pop
+  for (int64_t r = 0; r < kPacket; ++r) {
+    block.packet[r] = r < lines ? Eigen::internal::ploadu<Packet>(in + r * stride) : Eigen::internal::pset1<Packet>(0);
+  }
+  Eigen::internal::ptranspose(block);
+  for (int64_t p = 0; p < kPacket; ++p) Eigen::internal::pstoreu(out + p * width, block.packet[p]);
+}
+
+// `lines` lines of `depth` elements to out[p * width + line]. May write up to a packet per p, in order of p, so what
+// lies behind must be written later (or be room).
+void TransposeLines(const float* in, int64_t stride, int64_t lines, int64_t depth, int64_t width, float* out) {
+  for (int64_t r = 0; r < lines; r += kPacket) {
+    const int64_t count = std::min(kPacket, lines - r);
+    int64_t p = 0;
+    for (; p + kPacket <= depth; p += kPacket)
+      TransposeBlock(in + r * stride + p, stride, count, width, out + p * width + r);
+    for (; p < depth; ++p) {
+      for (int64_t i = r; i < r + count; ++i) out[p * width + i] = in[i * stride + p];
+    }
+  }
+}
+
 // Rows of a, kKernelRows at a time: out[panel][p][row].
 void CopyRows(const MatrixRef<float>& a, int64_t m, int64_t depth, float* out) {
   for (int64_t i = 0; i < m; i += kKernelRows, out += depth * kKernelRows) {
@@ -44,10 +76,7 @@ void CopyRows(const MatrixRef<float>& a, int64_t m, int64_t depth, float* out) {
     if (a.transposed) {
       for (int64_t p = 0; p < depth; ++p) std::copy_n(a.at(i, p), rows, out + p * kKernelRows);
     } else {
-      for (int64_t r = 0; r < rows; ++r) {
-        const float* row = a.at(i + r, 0);
-        for (int64_t p = 0; p < depth; ++p) out[p * kKernelRows + r] = row[p];
-      }
+      TransposeLines(a.at(i, 0), a.stride, rows, depth, kKernelRows, out);
     }
   }
 }
@@ -55,19 +84,12 @@ void CopyRows(const MatrixRef<float>& a, int64_t m, int64_t depth, float* out) {
 // One strip of columns: out[p][column], zeros past the last.
 void CopyStrip(const MatrixRef<float>& b, int64_t depth, int64_t columns, int64_t width, float* out) {
   if (columns < width) std::fill_n(out, depth * width, 0.0F);
-  if (!b.transposed) {
-    if (columns == width) {
-      for (int64_t p = 0; p < depth; ++p)
-        std::memcpy(out + p * width, b.at(p, 0), static_cast<size_t>(width) * sizeof(float));
-    } else {
-      for (int64_t p = 0; p < depth; ++p) std::copy_n(b.at(p, 0), columns, out + p * width);
-    }
-    return;
-  }
-  // Four sums steps at a time: fewer passes over the strip's lines.
-  for (int64_t j = 0; j < columns; ++j) {
-    const float* column = b.at(0, j);
-    for (int64_t p = 0; p < depth; ++p) out[p * width + j] = column[p];
+  if (b.transposed) return TransposeLines(b.data, b.stride, columns, depth, width, out);
+  const auto bytes = static_cast<size_t>(columns) * sizeof(float);
+  if (columns == width && width == 32) {  // a constant size spares the call
+    for (int64_t p = 0; p < depth; ++p) std::memcpy(out + p * width, b.at(p, 0), 32 * sizeof(float));
+  } else {
+    for (int64_t p = 0; p < depth; ++p) std::memcpy(out + p * width, b.at(p, 0), bytes);
   }
 }
 
@@ -105,8 +127,9 @@ void FloatTile(const GemmSize& size, const GemmOperands<float>& o) {
   const int64_t panels = CeilDiv(size.m, kKernelRows);
   thread_local CopySpace space;
   const int64_t depth_limit = std::min(kDepth, size.k);
-  float* rows = space.Get(panels * kKernelRows * depth_limit + depth_limit * kernel.columns + 16);
-  float* copy = rows + CeilDiv(panels * kKernelRows * depth_limit, 16) * 16;
+  const int64_t rows_room = CeilDiv(panels * kKernelRows * depth_limit + kPacket, 16) * 16;
+  float* rows = space.Get(rows_room + depth_limit * kernel.columns + kPacket);
+  float* copy = rows + rows_room;
   const bool in_place = !o.b.transposed && size.m < kRowsWorthCopying;
   for (int64_t p = 0; p < size.k; p += kDepth) {
     const int64_t depth = std::min(kDepth, size.k - p);
