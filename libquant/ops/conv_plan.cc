@@ -31,13 +31,18 @@ ColumnRange ColumnsInside(const WindowAxis& w, int64_t tap) {
   return {first, start >= w.in ? first : std::clamp(CeilDiv(w.in - start, w.stride), first, w.out)};
 }
 
+// An output position, flat and by axis.
+struct OutputPosition {
+  int64_t flat, slice, line, column;
+};
+
 // One row of a panel: tap (kd, kh, kw) of one channel over output positions [begin, end).
 template <typename T>
 void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64_t, 3>& tap, const ColumnRange& inside,
-                  int64_t begin, int64_t end, T padding, T* out) {
+                  const OutputPosition& begin, int64_t end, T padding, T* out) {
   const auto& [d, h, w] = plan.axes;
-  int64_t column = begin % w.out, line = begin / w.out % h.out, slice = begin / w.out / h.out;
-  for (int64_t done = begin; done < end;) {
+  int64_t column = begin.column, line = begin.line, slice = begin.slice;
+  for (int64_t done = begin.flat; done < end;) {
     const int64_t count = std::min(w.out - column, end - done);
     const int64_t id = d.start(slice) + tap[0] * d.dilation, ih = h.start(line) + tap[1] * h.dilation;
     int64_t lo = count, hi = count;
@@ -110,6 +115,7 @@ StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const
 template <typename T>
 void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T padding, T* panel) {
   const auto& [d, h, w] = plan.axes;
+  const OutputPosition first = {begin, begin / w.out / h.out, begin / w.out % h.out, begin % w.out};
   std::vector<ColumnRange> inside;
   for (int64_t k = 0; k < w.kernel; ++k) inside.push_back(ColumnsInside(w, k));
   for (int64_t c = 0; c < plan.in_channels; ++c, x += plan.in_plane) {
@@ -117,7 +123,7 @@ void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T p
     for (tap[0] = 0; tap[0] < d.kernel; ++tap[0]) {
       for (tap[1] = 0; tap[1] < h.kernel; ++tap[1]) {
         for (tap[2] = 0; tap[2] < w.kernel; ++tap[2], panel += end - begin) {
-          FillPanelRow(plan, x, tap, inside[static_cast<size_t>(tap[2])], begin, end, padding, panel);
+          FillPanelRow(plan, x, tap, inside[static_cast<size_t>(tap[2])], first, end, padding, panel);
         }
       }
     }

@@ -62,6 +62,22 @@ void SoftmaxRow(const T* x, int64_t count, T* y) {
   }
 }
 
+// Many short rows: the exponentials of all of them in one run.
+template <typename T>
+void SoftmaxShortRows(const T* x, int64_t rows, int64_t length, T* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T largest = LargestOf(x + r * length, length);
+    for (int64_t i = r * length; i < (r + 1) * length; ++i) y[i] = x[i] - largest;
+  }
+  ExpRow(y, T{0}, rows * length, y);
+  for (int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int64_t i = r * length; i < (r + 1) * length; ++i) sum += y[i];
+    const T factor = static_cast<T>(1 / sum);
+    for (int64_t i = r * length; i < (r + 1) * length; ++i) y[i] *= factor;
+  }
+}
+
 // Columns [0, count) of a [length, inner] matrix, each normalised; `largest` and `sums` hold `count`.
 template <typename T, bool kLog>
 void SoftmaxColumns(const SoftmaxPlan& plan, const T* x, int64_t count, T* largest, double* sums, T* y) {
@@ -91,6 +107,7 @@ void SoftmaxColumns(const SoftmaxPlan& plan, const T* x, int64_t count, T* large
 }
 
 constexpr int64_t kColumns = 256;
+constexpr int64_t kShortRow = 16;
 constexpr int64_t kRowElements = 16384;  // of a piece of work
 
 template <typename T, bool kLog>
@@ -99,7 +116,12 @@ void Normalise(const KernelContext& context, const SoftmaxPlan& plan, const T* x
   if (plan.inner == 1) {
     const int64_t rows = std::max<int64_t>(1, kRowElements / plan.length);
     return ParallelFor(CeilDiv(plan.outer, rows), [&](int64_t piece) {
-      for (int64_t r = piece * rows; r < std::min((piece + 1) * rows, plan.outer); ++r) {
+      const int64_t end = std::min((piece + 1) * rows, plan.outer);
+      if (!kLog && plan.length <= kShortRow) {
+        const int64_t at = piece * rows * plan.length;
+        return SoftmaxShortRows(x + at, end - piece * rows, plan.length, y + at);
+      }
+      for (int64_t r = piece * rows; r < end; ++r) {
         SoftmaxRow<T, kLog>(x + r * plan.length, plan.length, y + r * plan.length);
       }
     });
