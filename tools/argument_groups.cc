@@ -1,0 +1,165 @@
+#include "tools/argument_groups.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "libquant/base/file.h"
+#include "libquant/base/parallel.h"
+#include "libquant/exec/session.h"
+#include "libquant/model/check.h"
+#include "libquant/model/read.h"
+#include "libquant/model/tensor_file.h"
+
+namespace quant {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxThreads = 1024;
+
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// The files that a path stands for: itself, or what is in the folder and one below.
+std::vector<std::string> FilesUnder(const std::string& path) {
+  std::vector<std::string> out;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it.depth() >= 1) it.disable_recursion_pending();
+    if (it->is_regular_file(error)) out.push_back(it->path().string());
+  }
+  return out;
+}
+
+Status CheckFolder(const std::string& output) {
+  fs::path folder = fs::path(output).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return OutputError("{}: the folder {} does not exist", output, folder.string());
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return OutputError("{}: the folder {} cannot be written to", output, folder.string());
+  }
+  if (fs::is_directory(output, error)) return OutputError("{} is a folder", output);
+  return OkStatus();
+}
+
+}  // namespace
+
+void CommonArgs::Declare(Args& args) {
+  args.Group("General");
+  args.Value("--threads", "N", &threads_, "threads to use; 0, the default, is all cores. Results don't depend on it");
+  args.Flag("--json", &json_, "print the report as JSON on standard output instead of tables");
+  args.Value("--report", "FILE.json", &report_, "write the report as JSON to a file as well");
+  args.Flag("-q,--quiet", &quiet_, "no tables, progress or warnings: errors only");
+}
+
+Status CommonArgs::Apply() const {
+  if (threads_ < 0 || threads_ > kMaxThreads) return UsageError("--threads takes 0 to {}", kMaxThreads);
+  if (report_ && !EndsWith(*report_, ".json")) {
+    return UsageError("--report {}: the form of a report is told by the file's name, which must end in .json",
+                      *report_);
+  }
+  SetThreads(static_cast<int>(threads_));
+  return OkStatus();
+}
+
+Status CommonArgs::Emit(const std::string& text, const Json& json) const {
+  if (json_) {
+    const std::string bytes = json.Text();
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  } else if (!quiet_) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  return report_ ? WriteFileAtomically(*report_, json.Text()) : OkStatus();
+}
+
+void CommonArgs::Warn(const std::string& text) const {
+  if (!quiet_) fmt::print(stderr, "nibble: warning: {}\n", text);
+}
+
+void SampleArgs::Declare(Args& args) {
+  args.Group("Samples");
+  args.Value("--data", "PATH", &data_,
+             "samples: an .npz with one array per input, a folder of .npz or .npy, or ONNX test_data_set_* folders");
+  args.Value("--random", "N", &random_, "N seeded random samples instead");
+  args.Value("--seed", "S", &seed_, "of --random; default 0. The same numbers on every machine");
+  args.Value("--dynamic-dim", "N", &dynamic_dim_,
+             "size that --random gives to dynamic dimensions other than a leading one; default 8");
+}
+
+Status SampleArgs::Check(const Args& args, bool needed) const {
+  if (data_ && random_) return UsageError("--data and --random exclude each other");
+  if (needed && !given()) return UsageError("samples are missing: give --data PATH or --random N");
+  for (const char* name : {"--seed", "--dynamic-dim"}) {
+    if (args.Given(name) && !random_) return UsageError("{} has no effect without --random", name);
+  }
+  if (random_ && *random_ < 1) return UsageError("--random takes the number of samples, 1 or more");
+  if (seed_ < 0) return UsageError("--seed takes 0 or more");
+  if (dynamic_dim_ < 1) return UsageError("--dynamic-dim takes 1 or more");
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) const {
+  std::vector<InputSpec> inputs = RequiredInputs(model);
+  if (data_) return OpenSamples(*data_, std::move(inputs), ReadTensorFile);
+  return RandomSamples(*random_, static_cast<uint64_t>(seed_), std::move(inputs), dynamic_dim_);
+}
+
+std::string SampleArgs::Describe() const {
+  return data_ ? "--data " + *data_ : fmt::format("--random {} --seed {}", *random_, seed_);
+}
+
+StatusOr<Model> LoadModel(const std::string& path) {
+  ASSIGN_OR_RETURN(Model model, ReadModel(path));
+  RETURN_IF_ERROR(WithContext(CheckModel(model), path));
+  RETURN_IF_ERROR(WithContext(InferShapes(model), path));
+  return model;
+}
+
+StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model) {
+  StatusOr<std::unique_ptr<Session>> session = Session::Create(model);
+  if (session.ok()) return session;
+  const std::string message = path + ": " + Message(session.status());
+  if (OpsWithoutKernel(model).empty()) return Status(session.status().code(), message);
+  return Status(session.status().code(),
+                message + "; `nibble inspect` and `nibble quantize` without samples still work on this model");
+}
+
+Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<const Model*>& models,
+                    const std::optional<std::string>& data) {
+  std::vector<std::pair<std::string, FileId>> inputs;
+  for (const Model* model : models) {
+    for (const auto& file : model->sources) inputs.emplace_back(file->path(), file->id());
+  }
+  for (const std::string& path : data ? FilesUnder(*data) : std::vector<std::string>{}) {
+    const StatusOr<FileId> id = IdOfFile(path);
+    if (id.ok()) inputs.emplace_back(path, *id);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    RETURN_IF_ERROR(CheckFolder(outputs[i]));
+    const StatusOr<FileId> id = IdOfFile(outputs[i]);
+    for (const auto& [path, input] : inputs) {
+      if (id.ok() && *id == input) {
+        return UsageError("{} is an input ({}): an output must be another file", outputs[i], path);
+      }
+    }
+    for (size_t j = 0; j < i; ++j) {
+      const fs::path a = fs::absolute(outputs[i]).lexically_normal();
+      if (a == fs::absolute(outputs[j]).lexically_normal()) return UsageError("{} is given twice", outputs[i]);
+    }
+  }
+  return OkStatus();
+}
+
+int64_t SourceBytes(const Model& model) {
+  int64_t sum = 0;
+  for (const auto& file : model.sources) sum += file->size();
+  return sum;
+}
+
+}  // namespace quant

@@ -1,0 +1,71 @@
+// Groups of options that several tools share, spelled and explained the same everywhere.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libquant/base/status.h"
+#include "libquant/data/samples.h"
+#include "libquant/exec/session.h"
+#include "libquant/ir/graph.h"
+#include "tools/args.h"
+#include "tools/json.h"
+
+namespace quant {
+
+// --threads, --quiet, --json, --report.
+class CommonArgs {
+ public:
+  void Declare(Args& args);
+  // Checks values and sets the number of threads.
+  Status Apply() const;
+  // Prints the text, or the JSON when asked for, and writes the report file.
+  Status Emit(const std::string& text, const Json& json) const;
+  // "nibble: warning: ..." on stderr, unless quiet.
+  void Warn(const std::string& text) const;
+  bool quiet() const { return quiet_; }
+  const std::optional<std::string>& report() const { return report_; }
+
+ private:
+  int64_t threads_ = 0;
+  bool quiet_ = false;
+  bool json_ = false;
+  std::optional<std::string> report_;
+};
+
+// --data PATH | --random N --seed S --dynamic-dim N.
+class SampleArgs {
+ public:
+  void Declare(Args& args);
+  // UsageError for none (when they are needed), both, or an option without effect.
+  Status Check(const Args& args, bool needed) const;
+  bool given() const { return data_ || random_; }
+  const std::optional<std::string>& data() const { return data_; }
+  StatusOr<std::unique_ptr<SampleSource>> Open(const Model& model) const;
+  // "--data heldout.npz", "--random 8 --seed 1".
+  std::string Describe() const;
+
+ private:
+  std::optional<std::string> data_;
+  std::optional<int64_t> random_;
+  int64_t seed_ = 0;
+  int64_t dynamic_dim_ = 8;
+};
+
+// Reads, checks and infers shapes.
+StatusOr<Model> LoadModel(const std::string& path);
+
+// A session on the model; when operators lack a kernel, the error also says which tools still work.
+StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model);
+
+// UsageError when an output is the same file as an input (the models' files, `data` or a file in that folder) or as
+// another output; OutputError when its folder cannot be written to. Before any work is done.
+Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<const Model*>& models,
+                    const std::optional<std::string>& data);
+
+// Bytes of all files a model was read from.
+int64_t SourceBytes(const Model& model);
+
+}  // namespace quant

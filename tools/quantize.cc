@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <charconv>
+
+#include "libquant/model/check.h"
+#include "libquant/model/write.h"
+#include "libquant/numerics/format.h"
+#include "libquant/report/gate.h"
+#include "passes/quant/weight_quant.h"
+#include "tools/argument_groups.h"
+#include "tools/compare.h"
+#include "tools/progress.h"
+#include "tools/quantize_report.h"
+#include "tools/tool.h"
+#include "tools/units.h"
+
+namespace quant {
+namespace {
+
+std::vector<std::string> FormatNames() {
+  std::vector<std::string> names;
+  for (const Format& format : AllFormats()) names.emplace_back(format.name);
+  return names;
+}
+
+std::vector<std::string> Strings(const std::vector<std::string_view>& views) { return {views.begin(), views.end()}; }
+
+Status SetGroupSize(const std::string& text, QuantizeOptions* out) {
+  if (text == "channel" || text == "tensor") {
+    out->granularity = text == "channel" ? Granularity::kChannel : Granularity::kTensor;
+    return OkStatus();
+  }
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out->group_size);
+  if (error != std::errc() || stop != end || out->group_size < 1) {
+    return UsageError("--group-size takes a positive number, channel or tensor, not '{}'", text);
+  }
+  return OkStatus();
+}
+
+class QuantizeTool : public Tool {
+ public:
+  ToolInfo Info() const override {
+    return {"quantize",
+            "quantize a model's weights and write the new model",
+            "Quantizes the weights of MatMul, Gemm and Conv; activations stay float. Every weight gets a verdict: "
+            "quantized and in which form, skipped and by which rule, or unsupported and why. LayerNormalization and "
+            "Softmax stay float unless --only names one of their constants letter for letter. Patterns are RE2 regular "
+            "expressions, found anywhere in a node's or weight's name; one that matches nothing is an error, and so is "
+            "an option without effect.\n"
+            "With samples, the written model is run beside MODEL and measured. A gate that is not met ends in exit "
+            "code 1; the written model stays, to be looked at. --min-coverage fails before anything is written.",
+            {"nibble quantize model.onnx -o small.onnx",
+             "nibble quantize model.onnx -o small.onnx --weights int8 --group-size channel",
+             "nibble quantize model.onnx -o small.onnx --emit nbits --group-size 128 --scheme asymmetric",
+             "nibble quantize model.onnx --plan --skip 'lm_head|embed'",
+             "nibble quantize model.onnx -o small.onnx --data samples.npz --gate 'sqnr>=20'"}};
+  }
+
+  void Declare(Args& args) override {
+    args.Positional("MODEL", &path_, "the ONNX file");
+    args.Group("Output");
+    args.Value("-o,--output", "OUT", &output_, "the model to write; needed unless --plan is given");
+    args.Choice("--external-data", {"auto", "never", "always"}, &external_data_,
+                "weights in a file OUT.data beside the model: auto, the default, when it would pass 1 GiB");
+    args.Flag("--plan", &plan_only_, "say what would happen and write nothing; -o may be given and is checked");
+    args.Group("Format");
+    args.Choice("--weights", FormatNames(), &options_.weights, "number format of the weights; default int4");
+    args.Value("--group-size", "SIZE", &group_size_,
+               "values along the reduction axis that share a scale: a number, channel or tensor; default 32");
+    args.Choice("--scheme", {"symmetric", "asymmetric"}, &scheme_, "whether there are zero points; default symmetric");
+    args.Choice("--emit", {"qdq", "nbits"}, &emit_,
+                "DequantizeLinear nodes that every runtime knows (the default), or com.microsoft MatMulNBits");
+    args.Choice("--scale-type", {"fp32", "fp16"}, &scale_type_, "type of the scales; default the activation's");
+    args.Value("--accuracy-level", "N", &options_.accuracy_level, "of MatMulNBits, 0 to 4; default 4");
+    args.Choice("--target", Strings(TargetNames()), &options_.target,
+                "runtime the model is for; default portable, with positive scales only");
+    args.Flag("--clamp-non-finite", &clamp_, "take NaN as 0 and infinities as the largest value, instead of failing");
+    args.Group("Which weights");
+    args.Value("--skip", "PATTERN", &options_.skip, "leave these float; may be repeated");
+    args.Value("--skip-op", "TYPE", &options_.skip_op, "leave the weights of this operator float; may be repeated");
+    args.Value("--only", "PATTERN", &options_.only, "quantize only these; may be repeated");
+    args.Value("--min-coverage", "F", &min_coverage_,
+               "fail, writing nothing, when less than this part (0 to 1) of all weight elements is quantized");
+    samples_.Declare(args);
+    args.Group("Measuring");
+    args.Value("--gate", "EXPR", &gates_,
+               "fail unless it holds, as in 'sqnr>=30'; may be repeated. coverage, bits_per_weight and size.ratio need "
+               "no samples; those of `nibble diff` do");
+    common_.Declare(args);
+  }
+
+  Status Run(const Args& args) override {
+    RETURN_IF_ERROR(ReadOptions(args));
+    ASSIGN_OR_RETURN(std::vector<Gate> gates, ParseGates());
+    ASSIGN_OR_RETURN(Model model, LoadModel(path_));
+    RETURN_IF_ERROR(CheckOutputs(OutputFiles(), {&model}, samples_.data()));
+    QuantizeReport report;
+    report.model = path_;
+    report.output = output_;
+    report.options = options_;
+    report.source_bytes = SourceBytes(model);
+    ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
+    report.estimated_bytes = EstimateBytes(model, report.plan);
+    report.opset_before = model.OpsetOf("");
+    RETURN_IF_ERROR(CheckCoverage(report));
+    if (report.plan.quantized_elements() == 0) common_.Warn("no weight is quantized");
+    if (!plan_only_) RETURN_IF_ERROR(Write(model, report));
+    std::optional<DiffReport> diff;
+    if (samples_.given()) {
+      ASSIGN_OR_RETURN(diff, Measure());
+    }
+    RETURN_IF_ERROR(Emit(report, diff));
+    return CheckGates(gates, AllMeasures(report, diff));
+  }
+
+ private:
+  Status ReadOptions(const Args& args) {
+    RETURN_IF_ERROR(common_.Apply());
+    RETURN_IF_ERROR(samples_.Check(args, false));
+    RETURN_IF_ERROR(SetGroupSize(group_size_, &options_));
+    options_.scheme = scheme_ == "symmetric" ? Scheme::kSymmetric : Scheme::kAsymmetric;
+    options_.emit = emit_ == "qdq" ? Emit::kQdq : Emit::kNBits;
+    if (scale_type_ == "fp32") options_.scale_type = DType::kFloat;
+    if (scale_type_ == "fp16") options_.scale_type = DType::kFloat16;
+    options_.accuracy_level_set = args.Given("--accuracy-level");
+    options_.non_finite = clamp_ ? NonFinite::kClamp : NonFinite::kError;
+    if (min_coverage_ && (*min_coverage_ < 0 || *min_coverage_ > 1)) {
+      return UsageError("--min-coverage takes a part of all weights, 0 to 1");
+    }
+    if (!plan_only_ && !output_) return UsageError("-o OUT is missing: the model to write (or --plan, to write none)");
+    if (plan_only_ && samples_.given()) return UsageError("{} has no effect with --plan", samples_.Describe());
+    if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
+    return OkStatus();
+  }
+
+  StatusOr<std::vector<Gate>> ParseGates() const {
+    std::vector<Gate> gates;
+    for (const std::string& text : gates_) {
+      ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
+      gates.push_back(std::move(gate));
+    }
+    return gates;
+  }
+
+  std::vector<std::string> OutputFiles() const {
+    std::vector<std::string> files;
+    if (output_) {
+      files = {*output_};
+      if (external_data_ != "never") files.push_back(*output_ + ".data");
+    }
+    if (common_.report()) files.push_back(*common_.report());
+    return files;
+  }
+
+  Status CheckCoverage(const QuantizeReport& report) const {
+    if (!min_coverage_ || report.plan.coverage() >= *min_coverage_) return OkStatus();
+    RETURN_IF_ERROR(Emit(report, std::nullopt));
+    return GateError("coverage is {:.4f}, --min-coverage asks for {}; nothing was written", report.plan.coverage(),
+                     *min_coverage_);
+  }
+
+  Status Write(Model& model, QuantizeReport& report) const {
+    RETURN_IF_ERROR(ApplyPlan(model, options_, report.plan));
+    report.opset_after = model.OpsetOf("");
+    const Status checked = CheckModel(model);
+    if (!checked.ok()) return BugError("the quantized model is not valid: {}", Message(checked));
+    WriteOptions write;
+    write.external_data = external_data_ == "always"  ? ExternalData::kAlways
+                          : external_data_ == "never" ? ExternalData::kNever
+                                                      : ExternalData::kAuto;
+    Progress progress("quantizing", common_.quiet());
+    write.progress = [&progress](int64_t done, int64_t total) { progress.Update(done, total); };
+    ASSIGN_OR_RETURN(report.written, WriteModel(model, *output_, write));
+    return OkStatus();
+  }
+
+  StatusOr<DiffReport> Measure() const {
+    ASSIGN_OR_RETURN(Model reference, LoadModel(path_));
+    ASSIGN_OR_RETURN(Model candidate, LoadModel(*output_));
+    ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(reference));
+    CompareOptions compare;
+    compare.quiet = common_.quiet();
+    return CompareModels({path_, reference}, {*output_, candidate}, *source, compare);
+  }
+
+  static Measures AllMeasures(const QuantizeReport& report, const std::optional<DiffReport>& diff) {
+    Measures all = {{"coverage", report.plan.coverage()},
+                    {"bits_per_weight", report.plan.bits_per_weight()},
+                    {"size.ratio", report.SizeRatio()}};
+    if (diff) {
+      for (auto& measure : MeasuresOf(*diff)) all.push_back(std::move(measure));
+    }
+    return all;
+  }
+
+  Status Emit(const QuantizeReport& report, const std::optional<DiffReport>& diff) const {
+    Json json = report.ToJson();
+    std::string text = report.Text();
+    if (diff) {
+      text += fmt::format("\n{} against {} on {}\n{}", *output_, path_, samples_.Describe(), DiffText(*diff));
+      json.Set("diff", Json::Parse(DiffJson(*diff)).Set("source", samples_.Describe()));
+    }
+    json.Set("peak_rss_bytes", PeakResidentBytes());
+    return common_.Emit(text, json);
+  }
+
+  std::string path_;
+  std::optional<std::string> output_;
+  std::string external_data_ = "auto";
+  bool plan_only_ = false;
+  QuantizeOptions options_;
+  std::string group_size_ = "32";
+  std::string scheme_ = "symmetric";
+  std::string emit_ = "qdq";
+  std::string scale_type_;
+  bool clamp_ = false;
+  std::optional<double> min_coverage_;
+  std::vector<std::string> gates_;
+  SampleArgs samples_;
+  CommonArgs common_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tool> MakeQuantize() { return std::make_unique<QuantizeTool>(); }
+
+}  // namespace quant

@@ -1,0 +1,142 @@
+#include "tools/quantize_report.h"
+
+#include <map>
+
+#include "libquant/report/table.h"
+#include "tools/argument_groups.h"
+#include "tools/units.h"
+
+namespace quant {
+namespace {
+
+std::string_view NameOf(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kQuantized:
+      return "quantized";
+    case VerdictKind::kSkipped:
+      return "skipped";
+    case VerdictKind::kUnsupported:
+      break;
+  }
+  return "unsupported";
+}
+
+std::string VerdictTable(const QuantizePlan& plan) {
+  Table table({"verdict", "weight", "operator", "dims", "form or reason"});
+  for (const WeightVerdict& v : plan.verdicts) {
+    table.AddRow({std::string(NameOf(v.kind)), v.weight, v.op_type, ToString(v.dims), v.reason});
+  }
+  return plan.verdicts.empty() ? "" : table.Render() + "\n";
+}
+
+// Each warning once, with the weights it is about counted.
+std::string Warnings(const QuantizePlan& plan) {
+  std::vector<std::string> order;
+  std::map<std::string, std::pair<int64_t, std::string>> seen;
+  for (const WeightVerdict& v : plan.verdicts) {
+    if (v.warning.empty()) continue;
+    const std::string key = v.op_type + ": " + v.warning;
+    auto& [count, first] = seen[key];
+    if (count++ == 0) {
+      first = v.weight;
+      order.push_back(key);
+    }
+  }
+  std::string text;
+  for (const std::string& key : order) {
+    const auto& [count, first] = seen[key];
+    text += fmt::format("note: {} ({})\n", key, count == 1 ? first : fmt::format("{} and {} more", first, count - 1));
+  }
+  return text;
+}
+
+std::string Totals(const QuantizePlan& plan) {
+  int64_t quantized = 0;
+  for (const WeightVerdict& v : plan.verdicts) quantized += v.kind == VerdictKind::kQuantized;
+  std::string text = fmt::format("{} of {} weights quantized: {:.1f} % of {} elements", quantized, plan.verdicts.size(),
+                                 plan.coverage() * 100, Grouped(plan.weight_elements()));
+  if (quantized > 0) text += fmt::format(", {:.2f} bits each", plan.bits_per_weight());
+  text += "\n";
+  if (plan.small_constants > 0) {
+    text += fmt::format("{} float constants of rank 0 or 1 ({} elements) stay as they are\n", plan.small_constants,
+                        Grouped(plan.small_elements));
+  }
+  return text;
+}
+
+Json OptionsJson(const QuantizeOptions& o) {
+  Json out = Json::Object().Set("weights", o.weights);
+  out.Set("group_size", o.granularity == Granularity::kGroup ? Json(o.group_size) : Json(NameOf(o.granularity)));
+  out.Set("scheme", NameOf(o.scheme)).Set("emit", NameOf(o.emit));
+  out.Set("scale_type", o.scale_type == DType::kUndefined ? Json("activation") : Json(NameOf(o.scale_type)));
+  if (o.emit == Emit::kNBits) out.Set("accuracy_level", o.accuracy_level);
+  out.Set("clamp_non_finite", o.non_finite == NonFinite::kClamp);
+  return out.Set("skip", o.skip).Set("skip_op", o.skip_op).Set("only", o.only).Set("target", o.target);
+}
+
+Json VerdictsJson(const QuantizePlan& plan) {
+  Json out = Json::Array();
+  for (const WeightVerdict& v : plan.verdicts) {
+    Json row = Json::Object().Set("weight", v.weight).Set("verdict", NameOf(v.kind)).Set("reason", v.reason);
+    row.Set("op_type", v.op_type).Set("node", v.node).Set("readers", static_cast<int64_t>(v.readers.size()));
+    row.Set("dims", v.dims).Set("elements", v.elements);
+    if (v.kind == VerdictKind::kQuantized) {
+      row.Set("bits", v.bits);
+      row.Set("granularity", NameOf(v.spec.granularity));
+      if (v.spec.granularity == Granularity::kGroup) row.Set("group_size", v.spec.group_size);
+    }
+    if (!v.warning.empty()) row.Set("warning", v.warning);
+    out.Append(row);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view NameOf(Granularity granularity) {
+  return granularity == Granularity::kGroup ? "group" : granularity == Granularity::kChannel ? "channel" : "tensor";
+}
+std::string_view NameOf(Scheme scheme) { return scheme == Scheme::kSymmetric ? "symmetric" : "asymmetric"; }
+std::string_view NameOf(Emit emit) { return emit == Emit::kQdq ? "qdq" : "nbits"; }
+
+int64_t EstimateBytes(const Model& model, const QuantizePlan& plan) {
+  int64_t bytes = SourceBytes(model);
+  for (const WeightVerdict& v : plan.verdicts) {
+    if (v.kind == VerdictKind::kQuantized) bytes += v.bits / 8 - model.graph.value(v.value).constant->byte_size();
+  }
+  return bytes;
+}
+
+double QuantizeReport::SizeRatio() const {
+  const int64_t bytes = written ? written->model_bytes + written->data_bytes : estimated_bytes;
+  return static_cast<double>(bytes) / static_cast<double>(source_bytes);
+}
+
+std::string QuantizeReport::Text() const {
+  std::string text = VerdictTable(plan) + Totals(plan) + Warnings(plan);
+  if (opset_after > opset_before) text += fmt::format("opset {} -> {}\n", opset_before, opset_after);
+  const std::string percent = fmt::format("{:.1f} %", SizeRatio() * 100);
+  if (!written) {
+    return text + fmt::format("plan only, nothing written: {} {} -> {}about {} ({})\n", model, Bytes(source_bytes),
+                              output ? *output + " " : "", Bytes(estimated_bytes), percent);
+  }
+  const std::string data =
+      written->data_bytes > 0 ? fmt::format(" and {}.data {}", *output, Bytes(written->data_bytes)) : "";
+  return text + fmt::format("{} {} -> {} {}{} ({})\n", model, Bytes(source_bytes), *output, Bytes(written->model_bytes),
+                            data, percent);
+}
+
+Json QuantizeReport::ToJson() const {
+  Json out = Json::Object().Set("model", model).Set("output", output).Set("options", OptionsJson(options));
+  out.Set("written", written.has_value());
+  out.Set("coverage", plan.coverage()).Set("bits_per_weight", plan.bits_per_weight());
+  out.Set("weight_elements", plan.weight_elements()).Set("quantized_elements", plan.quantized_elements());
+  out.Set("small_constants", plan.small_constants).Set("small_elements", plan.small_elements);
+  out.Set("source_bytes", source_bytes).Set("estimated_bytes", estimated_bytes);
+  if (written) out.Set("model_bytes", written->model_bytes).Set("data_bytes", written->data_bytes);
+  out.Set("size_ratio", SizeRatio());
+  if (opset_after > 0) out.Set("opset_before", opset_before).Set("opset_after", opset_after);
+  return out.Set("verdicts", VerdictsJson(plan));
+}
+
+}  // namespace quant

@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <chrono>
+
+#include "libquant/data/npy.h"
+#include "libquant/exec/session.h"
+#include "libquant/report/table.h"
+#include "tools/argument_groups.h"
+#include "tools/progress.h"
+#include "tools/tensor_stats.h"
+#include "tools/tool.h"
+#include "tools/units.h"
+
+namespace quant {
+namespace {
+
+// What came out under one name, over all samples.
+struct OutputSummary {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Dims dims;         // of the first sample
+  bool same = true;  // dims and dtype, in every sample
+  TensorStats stats;
+  ToleranceCheck check;
+};
+
+// With every output [1, ...] of the same dims in every sample: one tensor each, samples along the first axis.
+std::optional<NamedTensors> Stacked(const std::vector<NamedTensors>& runs) {
+  NamedTensors out;
+  for (size_t o = 0; o < runs[0].size(); ++o) {
+    const auto& [name, first] = runs[0][o];
+    if (first.rank() == 0 || first.dims()[0] != 1 || InfoOf(first.dtype()).bits < 8) return std::nullopt;
+    Dims dims = first.dims();
+    dims[0] = static_cast<int64_t>(runs.size());
+    if (!BytesFor(first.dtype(), dims)) return std::nullopt;
+    Tensor all = Tensor::Allocate(first.dtype(), dims);
+    auto at = all.mutable_bytes().begin();
+    for (const NamedTensors& run : runs) {
+      const Tensor& tensor = run[o].second;
+      if (tensor.dtype() != first.dtype() || tensor.dims() != first.dims()) return std::nullopt;
+      at = std::copy(tensor.bytes().begin(), tensor.bytes().end(), at);
+    }
+    out.emplace_back(name, std::move(all));
+  }
+  return out;
+}
+
+// "out.npz" -> "out_3.npz".
+std::string Numbered(const std::string& path, size_t i) {
+  return fmt::format("{}_{}.npz", path.substr(0, path.size() - 4), i);
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+class RunTool : public Tool {
+ public:
+  ToolInfo Info() const override {
+    return {"run",
+            "run samples through a model and write its outputs",
+            "Runs a model on Nibble's executor, sample by sample. Outputs go to an .npz under the model's own output "
+            "names. With several samples, outputs of leading dimension 1 are stacked along it; when they cannot be, "
+            "each sample gets a file of its own: OUT_0.npz, OUT_1.npz, and so on.\n"
+            "With --expect, outputs are compared with those stored in test_data_set_* folders; exit code 1 when an "
+            "element is beyond atol + rtol * |expected|.",
+            {"nibble run model.onnx --data samples.npz -o outputs.npz", "nibble run model.onnx --random 3 --seed 1",
+             "nibble run model.onnx --data test_data_set_0 --expect --rtol 1e-4"}};
+  }
+
+  void Declare(Args& args) override {
+    args.Positional("MODEL", &path_, "the ONNX file");
+    samples_.Declare(args);
+    args.Group("Outputs");
+    args.Value("-o,--output", "FILE.npz", &output_, "where outputs go");
+    args.Flag("--expect", &expect_, "compare with the outputs stored beside the samples");
+    args.Value("--rtol", "R", &rtol_, "relative tolerance of --expect; default 1e-3");
+    args.Value("--atol", "A", &atol_, "absolute tolerance of --expect; default 1e-5");
+    common_.Declare(args);
+  }
+
+  Status Run(const Args& args) override {
+    RETURN_IF_ERROR(CheckOptions(args));
+    rss_before_ = PeakResidentBytes();
+    ASSIGN_OR_RETURN(Model model, LoadModel(path_));
+    std::vector<std::string> outputs;
+    if (output_) outputs.push_back(*output_);
+    if (common_.report()) outputs.push_back(*common_.report());
+    RETURN_IF_ERROR(CheckOutputs(outputs, {&model}, samples_.data()));
+    ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(model));
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(path_, model));
+    RETURN_IF_ERROR(RunAll(*session, *source));
+    RETURN_IF_ERROR(WriteOutputs(model, source->count()));
+    RETURN_IF_ERROR(common_.Emit(TextReport(), JsonReport()));
+    return Verdict();
+  }
+
+ private:
+  Status CheckOptions(const Args& args) const {
+    RETURN_IF_ERROR(common_.Apply());
+    RETURN_IF_ERROR(samples_.Check(args, true));
+    if (output_ && (output_->size() < 5 || output_->substr(output_->size() - 4) != ".npz")) {
+      return UsageError("--output {}: outputs are written as an .npz; the name must end so", *output_);
+    }
+    if (expect_ && !samples_.data()) return UsageError("--expect needs --data with stored outputs");
+    for (const char* name : {"--rtol", "--atol"}) {
+      if (args.Given(name) && !expect_) return UsageError("{} has no effect without --expect", name);
+    }
+    if (rtol_ < 0 || atol_ < 0) return UsageError("tolerances are 0 or more");
+    return OkStatus();
+  }
+
+  Status RunAll(Session& session, SampleSource& source) {
+    Progress progress("running", common_.quiet());
+    for (int64_t i = 0; i < source.count(); ++i) {
+      ASSIGN_OR_RETURN(NamedTensors feeds, source.Load(i));
+      const auto begin = std::chrono::steady_clock::now();
+      StatusOr<NamedTensors> got = session.Run(feeds);
+      if (!got.ok()) return WithContext(got.status(), fmt::format("sample {}", i));
+      seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      RETURN_IF_ERROR(WithContext(Take(*got), fmt::format("sample {}", i)));
+      if (expect_) RETURN_IF_ERROR(WithContext(Compare(source, i, *got), fmt::format("sample {}", i)));
+      if (output_) runs_.push_back(*std::move(got));
+      progress.Update(i + 1, source.count());
+    }
+    return OkStatus();
+  }
+
+  Status Take(const NamedTensors& got) {
+    for (size_t o = 0; o < got.size(); ++o) {
+      const auto& [name, tensor] = got[o];
+      if (o == summaries_.size()) {
+        summaries_.push_back({name, tensor.dtype(), tensor.dims(), true, {}, ToleranceCheck(rtol_, atol_)});
+      }
+      OutputSummary& summary = summaries_[o];
+      summary.same = summary.same && summary.dtype == tensor.dtype() && summary.dims == tensor.dims();
+      summary.stats.Add(tensor);
+    }
+    return OkStatus();
+  }
+
+  Status Compare(SampleSource& source, int64_t i, const NamedTensors& got) {
+    ASSIGN_OR_RETURN(NamedTensors expected, source.LoadExpected(i));
+    if (expected.empty()) return UsageError("--expect: there are no stored outputs (output_N.pb) beside the sample");
+    for (size_t e = 0; e < expected.size(); ++e) {
+      // By name; files of some exporters leave names out, then by position.
+      size_t o = 0;
+      while (o < got.size() && got[o].first != expected[e].first) ++o;
+      if (o == got.size() && expected[e].first.empty()) o = e;
+      if (o >= got.size()) return DataError("stored output '{}' is no output of the model", expected[e].first);
+      RETURN_IF_ERROR(
+          WithContext(summaries_[o].check.Add(expected[e].second, got[o].second), "output " + got[o].first));
+    }
+    return OkStatus();
+  }
+
+  Status WriteOutputs(const Model& model, int64_t count) {
+    if (!output_) return OkStatus();
+    std::optional<NamedTensors> stacked = count == 1 ? runs_[0] : Stacked(runs_);
+    if (stacked) {
+      written_.push_back(*output_);
+      return WriteNpz(*output_, *stacked);
+    }
+    for (size_t i = 0; i < runs_.size(); ++i) written_.push_back(Numbered(*output_, i));
+    RETURN_IF_ERROR(CheckOutputs(written_, {&model}, samples_.data()));
+    for (size_t i = 0; i < runs_.size(); ++i) RETURN_IF_ERROR(WriteNpz(written_[i], runs_[i]));
+    return OkStatus();
+  }
+
+  std::string TextReport() const {
+    std::vector<std::string> headings = {"output", "type", "dims", "min", "max", "mean", "not finite"};
+    if (expect_) headings.insert(headings.end(), {"largest error", "beyond", "rtol needed"});
+    Table table(headings);
+    for (const OutputSummary& s : summaries_) {
+      const TensorStats& t = s.stats;
+      std::vector<std::string> row = {s.name,
+                                      std::string(NameOf(s.dtype)),
+                                      ToString(s.dims) + (s.same ? "" : " ..."),
+                                      t.any() ? Real(t.min) : "",
+                                      t.any() ? Real(t.max) : "",
+                                      t.any() ? Real(t.mean()) : "",
+                                      Grouped(t.non_finite)};
+      if (expect_) {
+        row.insert(row.end(), {Real(s.check.max_abs()), Grouped(s.check.beyond()), Real(s.check.needed_rtol())});
+      }
+      table.AddRow(row);
+    }
+    std::string text =
+        fmt::format("{} sample{} of {}\n", seconds_.size(), seconds_.size() == 1 ? "" : "s", samples_.Describe());
+    text += table.Render();
+    if (written_.size() == 1) text += "written: " + written_[0] + "\n";
+    if (written_.size() > 1) text += fmt::format("written: {} to {}\n", written_.front(), written_.back());
+    return text;
+  }
+
+  Json JsonReport() const {
+    Json outputs = Json::Array();
+    for (const OutputSummary& s : summaries_) {
+      const TensorStats& t = s.stats;
+      Json row = Json::Object().Set("name", s.name).Set("dtype", NameOf(s.dtype)).Set("dims", s.dims);
+      row.Set("dims_differ", !s.same).Set("elements", t.elements);
+      if (t.any()) row.Set("min", t.min).Set("max", t.max).Set("mean", t.mean());
+      row.Set("non_finite", t.non_finite);
+      if (expect_) {
+        row.Set("max_abs_error", s.check.max_abs())
+            .Set("beyond_tolerance", s.check.beyond())
+            .Set("rtol_needed", s.check.needed_rtol());
+      }
+      outputs.Append(row);
+    }
+    double total = 0;
+    for (double s : seconds_) total += s;
+    Json out = Json::Object().Set("model", path_).Set("samples", static_cast<int64_t>(seconds_.size()));
+    out.Set("source", samples_.Describe()).Set("outputs", outputs).Set("written", written_);
+    out.Set("seconds", total).Set("median_seconds_per_sample", Median(seconds_));
+    out.Set("rss_before_bytes", rss_before_).Set("peak_rss_bytes", PeakResidentBytes());
+    return out;
+  }
+
+  Status Verdict() const {
+    for (const OutputSummary& s : summaries_) {
+      if (s.check.beyond() == 0) continue;
+      return GateError("output {}: {} of {} elements are beyond rtol {}, atol {}; rtol {} would be needed", s.name,
+                       s.check.beyond(), s.check.elements(), Real(rtol_), Real(atol_), Real(s.check.needed_rtol()));
+    }
+    return OkStatus();
+  }
+
+  std::string path_;
+  std::optional<std::string> output_;
+  bool expect_ = false;
+  double rtol_ = 1e-3;
+  double atol_ = 1e-5;
+  SampleArgs samples_;
+  CommonArgs common_;
+
+  int64_t rss_before_ = 0;
+  std::vector<NamedTensors> runs_;
+  std::vector<OutputSummary> summaries_;
+  std::vector<double> seconds_;
+  std::vector<std::string> written_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tool> MakeRun() { return std::make_unique<RunTool>(); }
+
+}  // namespace quant

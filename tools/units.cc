@@ -1,0 +1,43 @@
+#include "tools/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+
+namespace quant {
+
+std::string Grouped(int64_t number) {
+  std::string text = fmt::format("{}", number);
+  const size_t first = number < 0 ? 1 : 0;
+  for (size_t i = text.size(); i > first + 3;) {
+    i -= 3;
+    text.insert(i, ",");
+  }
+  return text;
+}
+
+std::string Bytes(int64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string Real(double value) { return fmt::format("{:.6g}", value); }
+
+int64_t PeakResidentBytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;) {
+    int64_t kib = 0;
+    if (word == "VmHWM:" && in >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace quant
