@@ -1,0 +1,121 @@
+#include "libquant/model/check.h"
+
+#include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+#include <onnx/shape_inference/implementation.h>
+
+#include <algorithm>
+
+#include "libquant/model/proto.h"
+#include "libquant/model/schemas.h"
+
+namespace quant {
+namespace {
+
+// A library's message on one line.
+std::string OneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+Status TryInfer(onnx::ModelProto& proto) {
+  try {
+    const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0, /*data_prop=*/true);
+    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
+    return OkStatus();
+  } catch (const std::exception& e) {
+    return DataError("shape inference: {}", OneLine(e.what()));
+  }
+}
+
+// Drops what exporters get wrong: the types of inner values, then the shapes of outputs too.
+void ForgetShapes(onnx::GraphProto* graph, bool outputs) {
+  graph->clear_value_info();
+  if (outputs) {
+    for (auto& output : *graph->mutable_output()) {
+      if (output.type().has_tensor_type()) output.mutable_type()->mutable_tensor_type()->clear_shape();
+    }
+  }
+  for (auto& node : *graph->mutable_node()) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) ForgetShapes(attribute.mutable_g(), outputs);
+      for (auto& inner : *attribute.mutable_graphs()) ForgetShapes(&inner, outputs);
+    }
+  }
+}
+
+// A value's type as found; what was known and is still unknown to inference stays.
+void Take(const onnx::ValueInfoProto& info, Value& value) {
+  DType dtype = DType::kUndefined;
+  std::optional<Shape> shape;
+  TypeFromProto(info.type(), &dtype, &shape);
+  if (dtype != DType::kUndefined) value.dtype = dtype;
+  if (shape) value.shape = std::move(shape);
+}
+
+void TakeTypes(const onnx::GraphProto& proto, Graph& graph, RegionId region) {
+  std::unordered_map<std::string, ValueId> by_name;
+  const auto note = [&](ValueId v) {
+    if (v != kNoValue && graph.value(v).region == region) by_name[graph.value(v).name] = v;
+  };
+  for (ValueId v : graph.region(region).inputs) note(v);
+  for (NodeId n : graph.region(region).nodes) {
+    for (ValueId v : graph.node(n).outputs) note(v);
+  }
+  for (const auto* list : {&proto.value_info(), &proto.input(), &proto.output()}) {
+    for (const onnx::ValueInfoProto& info : *list) {
+      const auto it = by_name.find(info.name());
+      if (it != by_name.end()) Take(info, graph.value(it->second));
+    }
+  }
+  // The skeleton keeps the graph's order: nodes and their bodies are found in step.
+  const std::vector<NodeId>& nodes = graph.region(region).nodes;
+  for (int i = 0; i < proto.node_size() && static_cast<size_t>(i) < nodes.size(); ++i) {
+    const std::vector<RegionId> bodies = BodiesOf(graph.node(nodes[static_cast<size_t>(i)]));
+    size_t next = 0;
+    for (const auto& attribute : proto.node(i).attribute()) {
+      if (attribute.has_g() && next < bodies.size()) TakeTypes(attribute.g(), graph, bodies[next++]);
+      for (const auto& inner : attribute.graphs()) {
+        if (next < bodies.size()) TakeTypes(inner, graph, bodies[next++]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Status CheckModel(const Model& model) {
+  RegisterSchemas();
+  std::vector<Tensor> payloads;
+  ASSIGN_OR_RETURN(const onnx::ModelProto proto, ToSkeleton(model, &payloads));
+  try {
+    onnx::checker::check_model(proto);
+    return OkStatus();
+  } catch (const std::exception& e) {
+    return DataError("the model is not sound: {}", OneLine(e.what()));
+  }
+}
+
+Status InferShapes(Model& model) {
+  RegisterSchemas();
+  std::vector<Tensor> payloads;
+  ASSIGN_OR_RETURN(const onnx::ModelProto proto, ToSkeleton(model, &payloads, {.inferred_types = true}));
+  onnx::ModelProto inferred = proto;
+  Status status = TryInfer(inferred);
+  for (const bool outputs : {false, true}) {
+    if (status.ok()) break;
+    inferred = proto;
+    ForgetShapes(inferred.mutable_graph(), outputs);
+    status = TryInfer(inferred);
+  }
+  RETURN_IF_ERROR(status);
+  TakeTypes(inferred.graph(), model.graph, kMainRegion);
+  return OkStatus();
+}
+
+int64_t NewestOpset() {
+  return onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at(onnx::ONNX_DOMAIN).second;
+}
+
+}  // namespace quant
