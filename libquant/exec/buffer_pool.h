@@ -1,5 +1,6 @@
 // Buffers that go back to a free list when their last tensor is gone, so that a run after the first asks the system
-// for nothing. Safe from several threads.
+// for next to nothing. What lies free is bounded by what is in use: shapes that change from run to run don't pile up.
+// Safe from several threads.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,17 @@ class BufferPool {
  public:
   // At least `bytes` large, contents undefined. May outlive the pool.
   std::shared_ptr<Buffer> Get(int64_t bytes);
+  // Bytes lying free.
+  int64_t free_bytes() const;
 
  private:
   struct Shelf {
     std::mutex mutex;
-    std::map<int64_t, std::vector<std::unique_ptr<Buffer>>> free;  // by size
+    std::map<int64_t, std::vector<std::unique_ptr<Buffer>>> free;  // by size, no entry empty
+    int64_t free_bytes = 0;
+    int64_t used_bytes = 0;
+    std::unique_ptr<Buffer> Take(int64_t size);
+    void Trim(int64_t limit);
   };
   std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
 };

@@ -20,6 +20,7 @@ class ConstantStore {
   StatusOr<Tensor> Get(ValueId v);
   void Put(ValueId v, Tensor tensor) { made_[v] = std::move(tensor); }
   void Drop(ValueId v) { made_.erase(v); }
+  void Clear() { made_.clear(); }
 
  private:
   Status Produce(const TensorProducer* producer);

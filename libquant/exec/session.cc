@@ -35,6 +35,18 @@ std::string DescribeInputs(std::span<const Tensor* const> inputs) {
   return out;
 }
 
+// Runs `body`; what it throws becomes a Status.
+template <typename Body>
+auto Caught(const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return DataError("there is not enough memory");
+  } catch (const std::exception& e) {
+    return BugError("unexpected: {}", e.what());
+  }
+}
+
 class SessionImpl : public Session {
  public:
   SessionImpl(const Model& model, SessionOptions options)
@@ -45,9 +57,12 @@ class SessionImpl : public Session {
         allocator_([this](int64_t bytes) { return pool_.Get(bytes); }) {}
 
   Status Prepare();
-  StatusOr<NamedTensors> Run(const NamedTensors& feeds, const Probe& probe) override;
+  StatusOr<NamedTensors> Run(const NamedTensors& feeds, const Probe& probe) override {
+    return Caught([&] { return RunChecked(feeds, probe); });
+  }
 
  private:
+  StatusOr<NamedTensors> RunChecked(const NamedTensors& feeds, const Probe& probe);
   StatusOr<Step> StepFor(NodeId id) const;
   Status FoldOrSchedule();
   StatusOr<bool> TryFold(const Step& step, std::unordered_map<ValueId, int>& readers);
@@ -135,6 +150,7 @@ Status SessionImpl::FoldOrSchedule() {
     }
   }
   for (const auto& [v, s] : last) steps_[s].last_reads.push_back(v);
+  constants_.Clear();
   return OkStatus();
 }
 
@@ -193,8 +209,12 @@ Status SessionImpl::CheckFeeds(const NamedTensors& feeds) const {
   for (const InputSpec& spec : inputs_) wanted += (wanted.empty() ? "" : ", ") + spec.name;
   for (const auto& [name, tensor] : feeds) {
     const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const InputSpec& s) { return s.name == name; });
-    if (!known) return DataError("the model has no input {}; it wants {}", name, wanted);
-    if (!tensor.is_owned() && tensor.strings() == nullptr) return BugError("feed {} has no bytes", name);
+    if (known) continue;
+    const auto& inputs = graph_.main().inputs;
+    const bool has_value =
+        std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return graph_.value(v).name == name; });
+    if (has_value) return DataError("input {} has its value in the model and takes no other; feed {}", name, wanted);
+    return DataError("the model has no input {}; it wants {}", name, wanted);
   }
   std::map<std::string, std::pair<int64_t, std::string>> sizes;
   for (const InputSpec& spec : inputs_) {
@@ -208,14 +228,7 @@ Status SessionImpl::CheckFeeds(const NamedTensors& feeds) const {
 StatusOr<std::vector<Tensor>> SessionImpl::Evaluate(const Step& step, std::span<const Tensor* const> inputs) {
   const Node& node = graph_.node(step.node);
   KernelContext context(node.attributes, step.version, inputs, {step.wanted.get(), node.outputs.size()}, allocator_);
-  Status status;
-  try {
-    status = step.op->eval(context);
-  } catch (const std::bad_alloc&) {
-    status = DataError("not enough memory");
-  } catch (const std::exception& e) {
-    status = BugError("{}", e.what());
-  }
+  Status status = Caught([&] { return step.op->eval(context); });
   if (status.ok()) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (step.wanted[i] && !context.outputs()[i].defined()) status = BugError("output {} was not made", i);
@@ -228,11 +241,13 @@ StatusOr<std::vector<Tensor>> SessionImpl::Evaluate(const Step& step, std::span<
   return std::move(context.outputs());
 }
 
-StatusOr<NamedTensors> SessionImpl::Run(const NamedTensors& feeds, const Probe& probe) {
+StatusOr<NamedTensors> SessionImpl::RunChecked(const NamedTensors& feeds, const Probe& probe) {
   RETURN_IF_ERROR(CheckFeeds(feeds));
   std::unordered_map<ValueId, Tensor> live;
   for (ValueId v : graph_.main().inputs) {
-    if (const Tensor* tensor = FindTensor(feeds, graph_.value(v).name)) live[v] = *tensor;
+    if (const Tensor* tensor = FindTensor(feeds, graph_.value(v).name)) {
+      ASSIGN_OR_RETURN(live[v], tensor->Materialize());
+    }
   }
   const auto find = [&](ValueId v) -> const Tensor* {
     if (auto it = resident_.find(v); it != resident_.end()) return &it->second;
@@ -265,7 +280,7 @@ StatusOr<NamedTensors> SessionImpl::Run(const NamedTensors& feeds, const Probe& 
 
 StatusOr<std::unique_ptr<Session>> Session::Create(const Model& model, SessionOptions options) {
   auto session = std::make_unique<SessionImpl>(model, options);
-  RETURN_IF_ERROR(session->Prepare());
+  RETURN_IF_ERROR(Caught([&] { return session->Prepare(); }));
   return std::unique_ptr<Session>(std::move(session));
 }
 
