@@ -64,8 +64,9 @@ __attribute__((target("avx512f"))) void Kernel512(int64_t k, const float* a, con
   }
 }
 
-constexpr GemmKernel k256 = {16, {Kernel256<1>, Kernel256<2>, Kernel256<3>, Kernel256<4>, Kernel256<5>, Kernel256<6>}};
-constexpr GemmKernel k512 = {32, {Kernel512<1>, Kernel512<2>, Kernel512<3>, Kernel512<4>, Kernel512<5>, Kernel512<6>}};
+constexpr GemmKernel kKernels[] = {
+    {16, {Kernel256<1>, Kernel256<2>, Kernel256<3>, Kernel256<4>, Kernel256<5>, Kernel256<6>}},
+    {32, {Kernel512<1>, Kernel512<2>, Kernel512<3>, Kernel512<4>, Kernel512<5>, Kernel512<6>}}};
 
 #else
 
@@ -82,19 +83,19 @@ void PlainKernel(int64_t k, const float* a, const float* b, int64_t b_stride, fl
   }
 }
 
-constexpr GemmKernel kPlain = {
-    16, {PlainKernel<1>, PlainKernel<2>, PlainKernel<3>, PlainKernel<4>, PlainKernel<5>, PlainKernel<6>}};
+constexpr GemmKernel kKernels[] = {
+    {16, {PlainKernel<1>, PlainKernel<2>, PlainKernel<3>, PlainKernel<4>, PlainKernel<5>, PlainKernel<6>}}};
 
 #endif
 
 }  // namespace
 
-const GemmKernel& BestGemmKernel() {
+std::span<const GemmKernel> RunnableGemmKernels() {
 #ifdef NIBBLE_X86_KERNELS
-  static const GemmKernel& best = __builtin_cpu_supports("avx512f") ? k512 : k256;
-  return best;
+  static const size_t count = __builtin_cpu_supports("avx512f") ? 2 : 1;
+  return {kKernels, count};
 #else
-  return kPlain;
+  return kKernels;
 #endif
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace quant {
 
@@ -18,7 +19,8 @@ struct GemmKernel {
   Function by_rows[kKernelRows];  // the function for 1 to kKernelRows rows
 };
 
-// The widest that this machine runs.
-const GemmKernel& BestGemmKernel();
+// Those that this machine runs, the best one last.
+std::span<const GemmKernel> RunnableGemmKernels();
+inline const GemmKernel& BestGemmKernel() { return RunnableGemmKernels().back(); }
 
 }  // namespace quant

@@ -1,5 +1,6 @@
 #include "libquant/ops/gemm.h"
 
+#include "libquant/ops/gemm_kernel.h"
 #include "tests/ops/run_op.h"
 
 namespace quant {
@@ -61,6 +62,35 @@ TEST_CASE("the product equals its definition for every shape, order and tail") {
             INFO(m << "x" << n << "x" << k << " ta " << ta << " tb " << tb << " add " << add << " at " << i << ","
                    << j);
             if (std::abs(c.data<float>()[at] - want) > tolerance) REQUIRE(c.data<float>()[at] == want);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels of every width give the bytes of one chain of multiply-adds") {
+  const int64_t depth = 77, stride = 35;
+  const Tensor a = RandomTensor({depth * kKernelRows}, 1), b = RandomTensor({depth * stride}, 2);
+  const Tensor start = RandomTensor({kKernelRows * stride}, 3);
+  for (const GemmKernel& kernel : RunnableGemmKernels()) {
+    for (int64_t rows = 1; rows <= kKernelRows; ++rows) {
+      for (bool add : {false, true}) {
+        std::vector<float> c(start.data<float>().begin(), start.data<float>().end());
+        kernel.by_rows[rows - 1](depth, a.data<float>().data(), b.data<float>().data(), stride, c.data(), stride, add);
+        for (int64_t i = 0; i < kKernelRows; ++i) {
+          for (int64_t j = 0; j < stride; ++j) {
+            const auto at = static_cast<size_t>(i * stride + j);
+            float want = start.data<float>()[at];
+            if (i < rows && j < kernel.columns) {
+              float sum = 0;
+              for (int64_t p = 0; p < depth; ++p) {
+                sum = std::fma(a.data<float>()[static_cast<size_t>(p * kKernelRows + i)],
+                               b.data<float>()[static_cast<size_t>(p * stride + j)], sum);
+              }
+              want = add ? want + sum : sum;
+            }
+            REQUIRE(c[at] == want);
           }
         }
       }
