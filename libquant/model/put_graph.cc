@@ -7,12 +7,12 @@
 namespace quant {
 namespace {
 
-// Whether a type that was kept whole still says nothing but the truth about a value.
+// Whether a type that was kept whole says nothing false about a value. It may say less.
 bool Agrees(const onnx::TypeProto& type, const Value& value) {
   DType dtype = DType::kUndefined;
   std::optional<Shape> shape;
   TypeFromProto(type, &dtype, &shape);
-  if (dtype != value.dtype) return false;
+  if (dtype != DType::kUndefined && dtype != value.dtype) return false;
   if (!shape || !value.shape) return true;
   if (shape->size() != value.shape->size()) return false;
   for (size_t i = 0; i < shape->size(); ++i) {
@@ -28,7 +28,7 @@ StatusOr<onnx::ValueInfoProto> InfoOf(const Value& value) {
     return BugError("what was kept of {}'s type does not parse", value.name);
   }
   out.set_name(value.name);
-  const bool kept_whole = value.constant && out.type().tensor_type().has_elem_type();
+  const bool kept_whole = value.constant && !value.info_extra.empty();  // see SetInfo
   if (kept_whole && Agrees(out.type(), value)) return out;
   if (value.dtype != DType::kUndefined || value.shape) TypeToProto(value.dtype, value.shape, out.mutable_type());
   return out;
@@ -120,24 +120,24 @@ class GraphPutter {
     return OkStatus();
   }
 
-  // Infos kept in the extra, as far as they still contradict nothing, then those that values carry.
+  // Infos that values carry, then those kept in the extra as far as they still contradict nothing.
   Status PutInfos(RegionId id, const std::unordered_set<ValueId>& typed_by_output,
                   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* infos) {
     google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> kept;
     kept.Swap(infos);
-    std::unordered_map<std::string, ValueId> here;
-    for (ValueId v : by_region_[id]) here.emplace(graph_.value(v).name, v);
-    for (auto& info : kept) {
-      const auto it = here.find(info.name());
-      const bool keep = it == here.end() || Agrees(info.type(), graph_.value(it->second));
-      if (keep) *infos->Add() = std::move(info);
-    }
     for (ValueId v : by_region_[id]) {
       const Value& value = graph_.value(v);
       const bool has_type = value.dtype != DType::kUndefined || value.shape;
       const bool inferred = options_.inferred_types && has_type && !value.is_initializer;
       if (value.is_input || typed_by_output.count(v) > 0 || !(value.has_info || inferred)) continue;
       ASSIGN_OR_RETURN(*infos->Add(), InfoOf(value));
+    }
+    std::unordered_map<std::string, ValueId> here;
+    for (ValueId v : by_region_[id]) here.emplace(graph_.value(v).name, v);
+    for (auto& info : kept) {
+      const auto it = here.find(info.name());
+      const bool keep = it == here.end() || Agrees(info.type(), graph_.value(it->second));
+      if (keep) *infos->Add() = std::move(info);
     }
     return OkStatus();
   }

@@ -23,20 +23,14 @@ struct Scope {
   }
 };
 
-// Moves dtype and shape out of an info's type. A constant's type is its tensor's: an info that says anything else
-// (a named dim, no shape) is kept whole beside it.
+// Moves dtype and shape out of an info's type. A constant's type is its tensor's, so what its info says (a named dim,
+// no shape, no type at all) is kept whole beside it.
 void SetInfo(onnx::ValueInfoProto* info, Value* value) {
   info->clear_name();
   if (info->has_type() && !value->constant) {
     TakeType(info->mutable_type(), &value->dtype, &value->shape);
-  } else if (info->has_type()) {
-    onnx::TypeProto rest = info->type();
-    DType dtype = DType::kUndefined;
-    std::optional<Shape> shape;
-    TakeType(&rest, &dtype, &shape);
-    if (dtype == value->dtype && shape == value->shape) *info->mutable_type() = std::move(rest);
+    if (info->type().ByteSizeLong() == 0) info->clear_type();
   }
-  if (info->has_type() && info->type().ByteSizeLong() == 0) info->clear_type();
   value->info_extra = Leftovers(*info);
 }
 
