@@ -56,6 +56,7 @@ TEST_CASE("formats are found by name and type, and paired by sign") {
     CHECK(f.qmax - f.qmin == (1 << f.bits) - 1);
     CHECK(NameOf(f.dtype) == f.name);
     CHECK(InfoOf(f.dtype).bits == f.bits);
+    CHECK(f.min_opset == (f.bits == 8 ? 10 : 21));
     CHECK(&WithSign(f, f.is_signed) == &f);
     CHECK(WithSign(f, !f.is_signed).bits == f.bits);
     CHECK(WithSign(f, !f.is_signed).is_signed != f.is_signed);
@@ -137,6 +138,8 @@ TEST_CASE("asymmetric scales and zero points") {
   // The zero point's own rounding: half to even.
   CHECK(Choose(Spec("uint4", Scheme::kAsymmetric), {-2.5f, 12.5f})->zero_point == 2);
   CHECK(Choose(Spec("uint4", Scheme::kAsymmetric), {-3.5f, 11.5f})->zero_point == 4);
+  // 73.5 / 49 is a tie; 73.5 * (1 / 49) falls short of it.
+  CHECK(Choose(Spec("uint4", Scheme::kAsymmetric), {-73.5f, 661.5f})->zero_point == 2);
 }
 
 TEST_CASE("all-zero and empty groups have scale 1 and codes that mean 0") {
@@ -235,7 +238,7 @@ TEST_CASE("NaN and infinity are refused, or clamped within their group") {
   const auto refused = Choose(spec, values);
   REQUIRE(!refused.ok());
   CHECK(ExitCode(refused.status()) == 3);
-  CHECK(Message(refused.status()).find("3") != std::string::npos);
+  CHECK(Message(refused.status()).find('3') != std::string::npos);
   spec.non_finite = NonFinite::kClamp;
   CHECK(Choose(spec, values)->scale == 1.0f);
   spec.scheme = Scheme::kAsymmetric;

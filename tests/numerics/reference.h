@@ -27,9 +27,17 @@ struct Parameters {
   int zero = 0;
 };
 
+// float16's 11 significant bits, half to even; normal numbers only.
+inline float RoundToHalf(double s) {
+  int exponent = 0;
+  std::frexp(s, &exponent);
+  const double unit = std::ldexp(1.0, exponent - 11);
+  return static_cast<float>(std::nearbyint(s / unit) * unit);
+}
+
 inline float StoreScale(double s, bool half) {
   const float smallest = half ? 0x1p-14f : 0x1p-126f;
-  const float stored = half ? static_cast<float>(static_cast<_Float16>(s)) : static_cast<float>(s);
+  const float stored = half ? RoundToHalf(s) : static_cast<float>(s);
   return std::fabs(stored) < smallest ? std::copysign(smallest, static_cast<float>(s)) : stored;
 }
 
@@ -97,7 +105,7 @@ inline void Put(std::vector<uint8_t>& bytes, int bits, int64_t index, int code) 
 }
 
 inline void PutScale(std::vector<uint8_t>& bytes, bool half, int64_t index, float scale) {
-  const _Float16 narrow = static_cast<_Float16>(scale);
+  const float16 narrow(scale);  // exact
   if (half) {
     std::memcpy(bytes.data() + index * 2, &narrow, 2);
   } else {
