@@ -1,5 +1,5 @@
-// Opset conversion by our own table (opset.def), applied to our graph, bodies and functions included: names,
-// metadata and unknown fields survive. ONNX's converter is only a second opinion in tests.
+// Opset conversion by our own table (opset.def), applied to our graph, bodies and functions included: names, metadata
+// and unknown fields survive. ONNX's converter is only a second opinion in tests.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,14 @@
 
 namespace quant {
 
-// Raises the default domain's opset to `target`; does nothing when it is there or above. The IR version rises to
-// the opset's minimum. Unsupported, naming the operator and versions, when a step has no row.
+// Raises the default domain's opset to `target`, one version after another; does nothing when it is there or above.
+// The IR version rises to the opset's minimum. Unsupported, naming operator and version, when a step has no row or an
+// operator is unknown; the model may then be half converted and must be thrown away.
 Status RaiseOpset(Model& model, int64_t target);
+
+// Raises the IR version; never lowers it. Below IR 4 a file had to list initializers among the graph's inputs; that
+// duty ends here, and with it their listing, which newer readers would take for "may be overridden".
+void RaiseIrVersion(Model& model, int64_t target);
 
 // The least IR version for an opset of the default domain.
 int64_t MinIrVersion(int64_t opset);

@@ -76,7 +76,8 @@ Status ApplyPlan(Model& model, const QuantizeOptions& options, QuantizePlan& pla
     RETURN_IF_ERROR(EmitWeight(model.graph, job.site, job.form, weight, options));
     DropAsInput(model.graph, job.site.value);
   }
-  model.ir_version = std::max(model.ir_version, ir_version);
+  // New initializers are no graph inputs, which a file may say from IR 4.
+  if (!jobs.empty()) RaiseIrVersion(model, std::max<int64_t>(4, ir_version));
   model.graph.RemoveUnused();
   RETURN_IF_ERROR(Verify(model.graph));
   return OkStatus();

@@ -1,0 +1,106 @@
+#include "libquant/model/opset.h"
+
+#include <onnx/defs/schema.h>
+
+#include <map>
+#include <set>
+
+#include "libquant/model/onnx_version.h"
+#include "libquant/model/opset_rewrites.h"
+
+namespace quant {
+namespace {
+
+using Mend = Status (OpsetRewrite::*)();
+
+// (operator, version) -> what to do; null for nothing.
+const std::map<std::pair<std::string, int64_t>, Mend>& Table() {
+  static const std::map<std::pair<std::string, int64_t>, Mend> table = {
+#define COMPATIBLE(op, version) {{#op, version}, nullptr},
+#define REWRITE(op, version, function) {{#op, version}, &OpsetRewrite::function},
+#include "libquant/model/opset.def"
+#undef COMPATIBLE
+#undef REWRITE
+  };
+  return table;
+}
+
+// The versions at which each operator of the default domain was defined anew.
+const std::map<std::string, std::set<int64_t>>& Versions() {
+  static const auto versions = [] {
+    std::map<std::string, std::set<int64_t>> out;
+    for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas_with_history()) {
+      if (schema.domain() == onnx::ONNX_DOMAIN) out[schema.Name()].insert(schema.SinceVersion());
+    }
+    return out;
+  }();
+  return versions;
+}
+
+bool IsDefaultDomain(const Node& node) { return node.domain.empty() || node.domain == "ai.onnx"; }
+
+Status RaiseNode(Graph& graph, NodeId id, int64_t version, bool in_function) {
+  const std::string op_type = graph.node(id).op_type;
+  const auto versions = Versions().find(op_type);
+  if (versions == Versions().end())
+    return Unsupported("operator {} is unknown to ONNX; opset {} cannot be reached", op_type, version);
+  if (!versions->second.contains(version) || *versions->second.begin() == version) return OkStatus();
+  const auto row = Table().find({op_type, version});
+  if (row == Table().end()) {
+    return Unsupported("operator {} cannot be converted from opset {} to {}", op_type, version - 1, version);
+  }
+  if (row->second == nullptr) return OkStatus();
+  OpsetRewrite rewrite(graph, id, in_function);
+  return WithContext((rewrite.*row->second)(), fmt::format("node {}, to opset {}", graph.NodeLabel(id), version));
+}
+
+Status RaiseGraph(Graph& graph, int64_t from, int64_t target, bool in_function) {
+  for (int64_t version = from + 1; version <= target; ++version) {
+    for (NodeId id : graph.AllNodes()) {
+      if (IsDefaultDomain(graph.node(id))) RETURN_IF_ERROR(RaiseNode(graph, id, version, in_function));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+int64_t MinIrVersion(int64_t opset) {
+  constexpr std::pair<int64_t, int64_t> kFirstOpsetOf[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9},
+                                                           {15, 8},  {12, 7},  {11, 6},  {10, 5},  {9, 4}};
+  for (const auto& [first, ir] : kFirstOpsetOf) {
+    if (opset >= first) return ir;
+  }
+  return 3;
+}
+
+void RaiseIrVersion(Model& model, int64_t target) {
+  if (model.ir_version >= target) return;
+  if (model.ir_version < 4) {
+    Graph& graph = model.graph;
+    std::erase_if(graph.main().inputs, [&](ValueId v) { return graph.value(v).is_initializer; });
+    for (ValueId v : graph.main().initializers) graph.value(v).is_input = false;
+  }
+  model.ir_version = target;
+}
+
+Status RaiseOpset(Model& model, int64_t target) {
+  const int64_t from = model.OpsetOf("");
+  if (from >= target) return OkStatus();
+  if (from < 7) return Unsupported("the model is of opset {}; conversion starts at 7", from);
+  RETURN_IF_ERROR(RaiseGraph(model.graph, from, target, /*in_function=*/false));
+  for (Function& function : model.functions) {
+    for (auto& [domain, version] : function.opsets) {
+      if (!domain.empty() && domain != "ai.onnx") continue;
+      if (version >= target) continue;
+      RETURN_IF_ERROR(
+          WithContext(RaiseGraph(function.body, version, target, /*in_function=*/true), "function " + function.name));
+      version = target;
+    }
+  }
+  model.SetOpset("", target);
+  RaiseIrVersion(model, MinIrVersion(target));
+  return OkStatus();
+}
+
+}  // namespace quant
