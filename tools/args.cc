@@ -148,7 +148,7 @@ ArgRow& Args::Add(const std::string& names, ArgTarget target, std::string help) 
 void Args::Positional(std::string name, std::string* target, std::string help) {
   ArgRow& row = Add(name, target, std::move(help));
   row.group = "";
-  row.required = true;
+  row.required = row.in_usage = true;
 }
 
 void Args::Flag(const std::string& names, bool* target, std::string help) { Add(names, target, std::move(help)); }
@@ -166,7 +166,7 @@ void Args::Choice(const std::string& names, std::vector<std::string> choices, st
 std::string Args::Usage() const {
   std::string text = "usage: nibble " + tool_;
   for (const ArgRow& row : rows_) {
-    if (!row.required) continue;
+    if (!row.in_usage) continue;
     const std::string& shown = row.short_name.empty() ? row.name : row.short_name;
     text += " " + (IsPositional(row) ? row.name : shown + " " + row.placeholder);
   }

@@ -25,6 +25,7 @@ struct ArgRow {
   std::vector<std::string> choices;  // when not empty, the only values
   std::string group;                 // heading it stands under
   bool required = false;
+  bool in_usage = false;
   ArgTarget target;
 };
 
@@ -39,8 +40,8 @@ class Args {
   void Flag(const std::string& names, bool* target, std::string help);
   void Value(const std::string& names, std::string placeholder, ArgTarget target, std::string help);
   void Choice(const std::string& names, std::vector<std::string> choices, std::string* target, std::string help);
-  // The option declared last must be given.
-  void Required() { rows_.back().required = true; }
+  // The option declared last is named in the usage line: it is given as a rule.
+  void InUsage() { rows_.back().in_usage = true; }
 
   const std::vector<ArgRow>& rows() const { return rows_; }
   // "usage: nibble quantize MODEL -o OUT [options]".

@@ -85,8 +85,8 @@ int Main(const std::vector<std::string>& words) {
     if (tool->Info().name == words[0]) return RunTool(*tool, {words.begin() + 1, words.end()});
     names.emplace_back(tool->Info().name);
   }
-  return Fail(UsageError("there is no tool '{}'{}; `nibble --help` lists them", words[0],
-                         words[0][0] == '-' ? "" : NearestHint(words[0], names)));
+  const std::string hint = words[0][0] == '-' ? "" : NearestHint(words[0], names);
+  return Fail(UsageError("there is no tool '{}'{}", words[0], hint.empty() ? "; `nibble --help` lists them" : hint));
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ namespace {
 
 std::vector<std::string> FormatNames() {
   std::vector<std::string> names;
-  for (const Format& format : AllFormats()) names.emplace_back(format.name);
+  for (const Format& format : AllFormats()) {
+    if (format.bits <= 8) names.emplace_back(format.name);
+  }
   return names;
 }
 
@@ -60,6 +62,7 @@ class QuantizeTool : public Tool {
     args.Positional("MODEL", &path_, "the ONNX file");
     args.Group("Output");
     args.Value("-o,--output", "OUT", &output_, "the model to write; needed unless --plan is given");
+    args.InUsage();
     args.Choice("--external-data", {"auto", "never", "always"}, &external_data_,
                 "weights in a file OUT.data beside the model: auto, the default, when it would pass 1 GiB");
     args.Flag("--plan", &plan_only_, "say what would happen and write nothing; -o may be given and is checked");
