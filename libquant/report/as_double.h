@@ -1,0 +1,15 @@
+// Elements of any real tensor as doubles.
+#pragma once
+
+#include <span>
+
+#include "libquant/base/status.h"
+#include "libquant/ir/tensor.h"
+
+namespace quant {
+
+// Elements [begin, begin + out.size()) of an owned tensor. Unsupported for strings, complex numbers, and floats of 8
+// bits or fewer.
+Status ReadAsDouble(const Tensor& tensor, int64_t begin, std::span<double> out);
+
+}  // namespace quant
