@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -154,6 +155,20 @@ Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<c
     }
   }
   return OkStatus();
+}
+
+StatusOr<std::vector<Gate>> ParseGates(const std::vector<std::string>& texts,
+                                       const std::vector<std::string>& unmeasured, const std::string& hint) {
+  std::vector<Gate> gates;
+  for (const std::string& text : texts) {
+    StatusOr<Gate> gate = ParseGate(text);
+    if (!gate.ok()) return gate.status();
+    if (std::find(unmeasured.begin(), unmeasured.end(), gate->metric) != unmeasured.end()) {
+      return UsageError("gate '{}': {} is not measured here; {}", text, gate->metric, hint);
+    }
+    gates.push_back(*std::move(gate));
+  }
+  return gates;
 }
 
 int64_t SourceBytes(const Model& model) {

@@ -10,6 +10,7 @@
 #include "libquant/data/samples.h"
 #include "libquant/exec/session.h"
 #include "libquant/ir/graph.h"
+#include "libquant/report/gate.h"
 #include "tools/args.h"
 #include "tools/json.h"
 
@@ -64,6 +65,11 @@ StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const 
 // another output; OutputError when its folder cannot be written to. Before any work is done.
 Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<const Model*>& models,
                     const std::optional<std::string>& data);
+
+// UsageError, before any work is done, for a gate that does not parse or names a metric of `unmeasured`; `hint` says
+// what would measure it.
+StatusOr<std::vector<Gate>> ParseGates(const std::vector<std::string>& texts,
+                                       const std::vector<std::string>& unmeasured, const std::string& hint);
 
 // Bytes of all files a model was read from.
 int64_t SourceBytes(const Model& model);

@@ -36,11 +36,10 @@ class DiffTool : public Tool {
     RETURN_IF_ERROR(common_.Apply());
     RETURN_IF_ERROR(samples_.Check(args, true));
     compare_.quiet = common_.quiet();
-    std::vector<Gate> gates;
-    for (const std::string& text : gates_) {
-      ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
-      gates.push_back(std::move(gate));
-    }
+    std::vector<std::string> without = {"coverage", "bits_per_weight"};
+    if (!compare_.labels) without.insert(without.end(), {"accuracy", "accuracy.drop"});
+    ASSIGN_OR_RETURN(std::vector<Gate> gates,
+                     ParseGates(gates_, without, "it is measured with --labels, or by quantize"));
     const int64_t rss_before = PeakResidentBytes();
     ASSIGN_OR_RETURN(Model reference, LoadModel(reference_path_));
     ASSIGN_OR_RETURN(Model candidate, LoadModel(candidate_path_));
@@ -50,8 +49,12 @@ class DiffTool : public Tool {
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(reference));
     ASSIGN_OR_RETURN(DiffReport report,
                      CompareModels({reference_path_, reference}, {candidate_path_, candidate}, *source, compare_));
-    Json json = Json::Object().Set("reference", reference_path_).Set("candidate", candidate_path_);
-    json.Set("source", samples_.Describe()).Merge(Json::Parse(DiffJson(report)));
+    report.reference = reference_path_;
+    report.candidate = candidate_path_;
+    report.reference_bytes = SourceBytes(reference);
+    report.candidate_bytes = SourceBytes(candidate);
+    ASSIGN_OR_RETURN(report.gates, JudgeGates(gates, MeasuresOf(report)));
+    Json json = Json::Parse(DiffJson(report)).Set("source", samples_.Describe());
     json.Set("rss_before_bytes", rss_before).Set("peak_rss_bytes", PeakResidentBytes());
     const std::string head =
         fmt::format("{} against {} on {}\n", candidate_path_, reference_path_, samples_.Describe());

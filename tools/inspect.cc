@@ -16,7 +16,7 @@
 namespace quant {
 namespace {
 
-constexpr size_t kLongestName = 48;
+constexpr size_t kNameWidth = 48;
 
 // A setting that `inspect` tries on the model.
 struct Offer {
@@ -44,11 +44,6 @@ std::vector<Offer> MakeOffers(const Model& model) {
 }
 
 std::string ShapeText(const Value& value) { return value.shape ? ToString(*value.shape) : "unknown"; }
-
-std::string Shortened(const std::string& name) {
-  if (name.size() <= kLongestName) return name;
-  return name.substr(0, kLongestName / 2 - 2) + "..." + name.substr(name.size() - kLongestName / 2 + 1);
-}
 
 std::string OpsetText(const Model& model) {
   std::string out;
@@ -148,7 +143,7 @@ std::string WeightsText(const Findings& f) {
   Table largest({"largest", "type", "dims", "bytes"});
   for (size_t i = 0; i < std::min(f.top, s.largest.size()); ++i) {
     const Value& value = f.model.graph.value(s.largest[i]);
-    largest.AddRow({Shortened(value.name), std::string(NameOf(value.constant->dtype())),
+    largest.AddRow({Shortened(value.name, kNameWidth), std::string(NameOf(value.constant->dtype())),
                     ToString(value.constant->dims()), Grouped(value.constant->byte_size())});
   }
   if (f.top > 0 && !s.largest.empty()) out += "\n" + Indented(largest.Render());
@@ -201,7 +196,10 @@ Json ValueJson(const Value& value) {
 Json HeadJson(const Findings& f) {
   const Model& model = f.model;
   Json out = Json::Object();
-  out.Set("model", f.path).Set("bytes", SourceBytes(model)).Set("graph", model.graph.main().name);
+  out.Set("schema_version", 1)
+      .Set("model", f.path)
+      .Set("bytes", SourceBytes(model))
+      .Set("graph", model.graph.main().name);
   out.Set("ir_version", model.ir_version);
   Json opsets = Json::Object();
   for (const OpsetImport& o : model.opsets) opsets.Set(o.domain.empty() ? "ai.onnx" : o.domain, o.version);

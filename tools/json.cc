@@ -24,7 +24,11 @@ Json& Json::operator=(Json&&) noexcept = default;
 Json::Json(bool value) : Json() { impl_->value = value; }
 Json::Json(int64_t value) : Json() { impl_->value = value; }
 Json::Json(double value) : Json() {
-  if (std::isfinite(value)) impl_->value = value;
+  if (std::isfinite(value)) {
+    impl_->value = value;
+  } else {
+    impl_->value = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  }
 }
 Json::Json(std::string_view value) : Json() { impl_->value = std::string(value); }
 

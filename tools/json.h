@@ -1,4 +1,5 @@
-// JSON values for the tools' reports: keys keep their order, numbers are exact, infinities and NaN become null.
+// JSON values for the tools' reports: keys keep their order, numbers are exact; infinities and NaN, which JSON
+// lacks, are the strings "inf", "-inf" and "nan".
 // A thin face over nlohmann/json, whose header is slow to compile.
 #pragma once
 

@@ -94,7 +94,13 @@ class QuantizeTool : public Tool {
 
   Status Run(const Args& args) override {
     RETURN_IF_ERROR(ReadOptions(args));
-    ASSIGN_OR_RETURN(std::vector<Gate> gates, ParseGates());
+    std::vector<std::string> without = {"accuracy", "accuracy.drop"};
+    if (!samples_.given()) {
+      without.insert(without.end(),
+                     {"sqnr", "cosine", "relative_rms", "rmse", "max_abs", "mean_abs", "non_finite", "top1"});
+    }
+    ASSIGN_OR_RETURN(std::vector<Gate> gates,
+                     ParseGates(gates_, without, "it needs samples (--data or --random), and labels `nibble diff`"));
     ASSIGN_OR_RETURN(Model model, LoadModel(path_));
     RETURN_IF_ERROR(CheckOutputs(OutputFiles(), {&model}, samples_.data()));
     QuantizeReport report;
@@ -112,8 +118,10 @@ class QuantizeTool : public Tool {
     if (samples_.given()) {
       ASSIGN_OR_RETURN(diff, Measure());
     }
+    const Measures measures = AllMeasures(report, diff);
+    ASSIGN_OR_RETURN(report.gates, JudgeGates(gates, measures));
     RETURN_IF_ERROR(Emit(report, diff));
-    return CheckGates(gates, AllMeasures(report, diff));
+    return CheckGates(gates, measures);
   }
 
  private:
@@ -134,15 +142,6 @@ class QuantizeTool : public Tool {
     if (plan_only_ && samples_.given()) return UsageError("{} has no effect with --plan", samples_.Describe());
     if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
     return OkStatus();
-  }
-
-  StatusOr<std::vector<Gate>> ParseGates() const {
-    std::vector<Gate> gates;
-    for (const std::string& text : gates_) {
-      ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
-      gates.push_back(std::move(gate));
-    }
-    return gates;
   }
 
   std::vector<std::string> OutputFiles() const {
@@ -203,6 +202,7 @@ class QuantizeTool : public Tool {
       text += fmt::format("\n{} against {} on {}\n{}", *output_, path_, samples_.Describe(), DiffText(*diff));
       json.Set("diff", Json::Parse(DiffJson(*diff)).Set("source", samples_.Describe()));
     }
+    if (!report.gates.empty()) text += "\n" + report.GateText();
     json.Set("peak_rss_bytes", PeakResidentBytes());
     return common_.Emit(text, json);
   }

@@ -126,8 +126,20 @@ std::string QuantizeReport::Text() const {
                             data, percent);
 }
 
+std::string QuantizeReport::GateText() const {
+  std::string text;
+  for (const GateVerdict& v : gates) {
+    text += fmt::format("gate {}: {} ({})\n", v.gate.text, v.met ? "met" : "NOT MET", Real(v.value));
+  }
+  return text;
+}
+
 Json QuantizeReport::ToJson() const {
-  Json out = Json::Object().Set("model", model).Set("output", output).Set("options", OptionsJson(options));
+  Json out = Json::Object()
+                 .Set("schema_version", 1)
+                 .Set("model", model)
+                 .Set("output", output)
+                 .Set("options", OptionsJson(options));
   out.Set("written", written.has_value());
   out.Set("coverage", plan.coverage()).Set("bits_per_weight", plan.bits_per_weight());
   out.Set("weight_elements", plan.weight_elements()).Set("quantized_elements", plan.quantized_elements());
@@ -136,6 +148,14 @@ Json QuantizeReport::ToJson() const {
   if (written) out.Set("model_bytes", written->model_bytes).Set("data_bytes", written->data_bytes);
   out.Set("size_ratio", SizeRatio());
   if (opset_after > 0) out.Set("opset_before", opset_before).Set("opset_after", opset_after);
+  if (!gates.empty()) {
+    Json rows = Json::Array();
+    for (const GateVerdict& v : gates) {
+      rows.Append(
+          Json::Object().Set("text", v.gate.text).Set("metric", v.gate.metric).Set("value", v.value).Set("met", v.met));
+    }
+    out.Set("gates", rows);
+  }
   return out.Set("verdicts", VerdictsJson(plan));
 }
 

@@ -3,9 +3,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "libquant/config/quantize_options.h"
 #include "libquant/model/write.h"
+#include "libquant/report/gate.h"
 #include "passes/quant/weight_quant.h"
 #include "tools/json.h"
 
@@ -21,10 +24,12 @@ struct QuantizeReport {
   int64_t opset_after = 0;             // 0: nothing was applied
   std::optional<WriteResult> written;  // none with --plan
   int64_t estimated_bytes = 0;         // of all files, told from sizes before writing
+  std::vector<GateVerdict> gates;
 
   double SizeRatio() const;
   // Every weight with its verdict, a line of totals, warnings.
   std::string Text() const;
+  std::string GateText() const;
   Json ToJson() const;
 };
 

@@ -212,7 +212,10 @@ class RunTool : public Tool {
     }
     double total = 0;
     for (double s : seconds_) total += s;
-    Json out = Json::Object().Set("model", path_).Set("samples", static_cast<int64_t>(seconds_.size()));
+    Json out = Json::Object()
+                   .Set("schema_version", 1)
+                   .Set("model", path_)
+                   .Set("samples", static_cast<int64_t>(seconds_.size()));
     out.Set("source", samples_.Describe()).Set("outputs", outputs).Set("written", written_);
     out.Set("seconds", total).Set("median_seconds_per_sample", Median(seconds_));
     out.Set("rss_before_bytes", rss_before_).Set("peak_rss_bytes", PeakResidentBytes());

@@ -1,63 +1,30 @@
 #include "tools/tensor_stats.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
+
+#include "libquant/report/as_double.h"
 
 namespace quant {
 namespace {
 
-template <typename T>
-Status VisitAs(const Tensor& tensor, const std::function<void(double)>& visit) {
-  for (const T v : tensor.data<T>()) visit(static_cast<double>(v));
-  return OkStatus();
-}
+constexpr int64_t kPiece = 4096;
 
-Status VisitNibbles(const Tensor& tensor, const std::function<void(double)>& visit) {
-  const std::span<const std::byte> bytes = tensor.bytes();
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const int code = std::to_integer<int>(bytes[static_cast<size_t>(i / 2)]) >> (i % 2 * 4) & 15;
-    visit(tensor.dtype() == DType::kInt4 && code > 7 ? code - 16 : code);
+// Calls `visit` for each element of an owned tensor of a real type, in order. Unsupported for other types.
+template <typename Visit>
+Status VisitElements(const Tensor& tensor, const Visit& visit) {
+  std::array<double, kPiece> piece;
+  for (int64_t begin = 0; begin < tensor.size(); begin += kPiece) {
+    const std::span<double> values(piece.data(), static_cast<size_t>(std::min(kPiece, tensor.size() - begin)));
+    RETURN_IF_ERROR(ReadAsDouble(tensor, begin, values));
+    for (const double v : values) visit(v);
   }
   return OkStatus();
 }
 
 }  // namespace
-
-Status VisitElements(const Tensor& tensor, const std::function<void(double)>& visit) {
-  switch (tensor.dtype()) {
-    case DType::kFloat:
-      return VisitAs<float>(tensor, visit);
-    case DType::kDouble:
-      return VisitAs<double>(tensor, visit);
-    case DType::kFloat16:
-      return VisitAs<float16>(tensor, visit);
-    case DType::kBfloat16:
-      return VisitAs<bfloat16>(tensor, visit);
-    case DType::kInt8:
-      return VisitAs<int8_t>(tensor, visit);
-    case DType::kUint8:
-      return VisitAs<uint8_t>(tensor, visit);
-    case DType::kInt16:
-      return VisitAs<int16_t>(tensor, visit);
-    case DType::kUint16:
-      return VisitAs<uint16_t>(tensor, visit);
-    case DType::kInt32:
-      return VisitAs<int32_t>(tensor, visit);
-    case DType::kUint32:
-      return VisitAs<uint32_t>(tensor, visit);
-    case DType::kInt64:
-      return VisitAs<int64_t>(tensor, visit);
-    case DType::kUint64:
-      return VisitAs<uint64_t>(tensor, visit);
-    case DType::kBool:
-      return VisitAs<uint8_t>(tensor, visit);
-    case DType::kInt4:
-    case DType::kUint4:
-      return VisitNibbles(tensor, visit);
-    default:
-      return Unsupported("{} has no numbers to compare", Describe(tensor));
-  }
-}
 
 void TensorStats::Add(const Tensor& tensor) {
   elements += tensor.size();

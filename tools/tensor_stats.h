@@ -2,16 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 
 #include "libquant/base/status.h"
 #include "libquant/ir/tensor.h"
 
 namespace quant {
-
-// Calls `visit` for each element of an owned tensor of a real type, in order. Unsupported for other types.
-Status VisitElements(const Tensor& tensor, const std::function<void(double)>& visit);
 
 struct TensorStats {
   int64_t elements = 0;
