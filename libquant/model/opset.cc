@@ -65,6 +65,17 @@ Status RaiseGraph(Graph& graph, int64_t from, int64_t target, bool in_function) 
 
 }  // namespace
 
+std::vector<std::string> StepsWithoutRow(int64_t from, int64_t to) {
+  std::vector<std::string> out;
+  for (const auto& [op_type, versions] : Versions()) {
+    for (int64_t version : versions) {
+      const bool changes = version != *versions.begin() && version > from && version <= to;
+      if (changes && !Table().contains({op_type, version})) out.push_back(fmt::format("{} {}", op_type, version));
+    }
+  }
+  return out;
+}
+
 int64_t MinIrVersion(int64_t opset) {
   constexpr std::pair<int64_t, int64_t> kFirstOpsetOf[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9},
                                                            {15, 8},  {12, 7},  {11, 6},  {10, 5},  {9, 4}};

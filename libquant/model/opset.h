@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "libquant/base/status.h"
 #include "libquant/ir/graph.h"
@@ -17,6 +19,10 @@ Status RaiseOpset(Model& model, int64_t target);
 // Raises the IR version; never lowers it. Below IR 4 a file had to list initializers among the graph's inputs; that
 // duty ends here, and with it their listing, which newer readers would take for "may be overridden".
 void RaiseIrVersion(Model& model, int64_t target);
+
+// Steps above `from` and up to `to` that change an operator and have no row: "Scan 9". What is listed cannot be
+// converted.
+std::vector<std::string> StepsWithoutRow(int64_t from, int64_t to);
 
 // The least IR version for an opset of the default domain.
 int64_t MinIrVersion(int64_t opset);

@@ -57,9 +57,7 @@ StatusOr<Model> ParseModelText(std::string_view text) {
   } catch (const std::exception& e) {
     return DataError("{}", e.what());
   }
-  ProtoContext context;
-  context.origin = "the text";
-  return FromProto(std::move(proto), context);
+  return FromProto(std::move(proto));
 }
 
 StatusOr<std::string> PrintModelText(const Model& model) {
