@@ -36,14 +36,15 @@ const std::string* NamePatterns::Match(const std::vector<std::string_view>& name
 }
 
 bool NamePatterns::NamesExactly(const std::vector<std::string_view>& names) const {
-  return std::any_of(patterns_.begin(), patterns_.end(), [&](const Pattern& p) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      const re2::StringPiece piece(name.data(), name.size());
-      return !name.empty() &&
-             (p.text == name || p.text == re2::RE2::QuoteMeta(piece) ||
-              p.text == "^" + re2::RE2::QuoteMeta(piece) + "$" || p.text == "^" + std::string(name) + "$");
-    });
-  });
+  for (const Pattern& p : patterns_) {
+    std::string_view text = p.text;
+    if (text.size() > 1 && text.front() == '^' && text.back() == '$') text = text.substr(1, text.size() - 2);
+    for (std::string_view name : names) {
+      const bool exact = text == name || text == re2::RE2::QuoteMeta(re2::StringPiece(name.data(), name.size()));
+      if (!name.empty() && exact) return true;
+    }
+  }
+  return false;
 }
 
 Status NamePatterns::CheckAllMatched(const std::vector<std::string>& examples) const {
