@@ -24,7 +24,8 @@ std::string ToolHelp(const ToolInfo& info, const Args& args) {
   std::string text = args.Usage() + "\n\n" + Wrapped(std::string(info.description), 0) + "\n";
   std::string group = "none yet";
   for (const ArgRow& row : args.rows()) {
-    if (row.group != group) text += "\n" + (row.group.empty() ? "" : row.group + ":\n");
+    if (row.group != group) text += '\n';
+    if (row.group != group && !row.group.empty()) text += fmt::format("{}:\n", row.group);
     group = row.group;
     text += OptionLine(row);
   }

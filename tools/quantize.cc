@@ -202,7 +202,7 @@ class QuantizeTool : public Tool {
       text += fmt::format("\n{} against {} on {}\n{}", *output_, path_, samples_.Describe(), DiffText(*diff));
       json.Set("diff", Json::Parse(DiffJson(*diff)).Set("source", samples_.Describe()));
     }
-    if (!report.gates.empty()) text += "\n" + report.GateText();
+    if (!report.gates.empty()) text += fmt::format("\n{}", report.GateText());
     json.Set("peak_rss_bytes", PeakResidentBytes());
     return common_.Emit(text, json);
   }

@@ -8,11 +8,12 @@
 namespace quant {
 
 std::string Grouped(int64_t number) {
-  std::string text = fmt::format("{}", number);
+  const std::string digits = fmt::format("{}", number);
   const size_t first = number < 0 ? 1 : 0;
-  for (size_t i = text.size(); i > first + 3;) {
-    i -= 3;
-    text.insert(i, ",");
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > first && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
   return text;
 }
