@@ -9,9 +9,10 @@ std::string OptionLine(const ArgRow& row) {
   std::string left =
       "  " + (row.short_name.empty() ? std::string(row.name[0] == '-' ? "    " : "") : row.short_name + ", ");
   left += row.name;
-  if (!row.placeholder.empty()) left += " " + row.placeholder;
+  if (!row.placeholder.empty()) left.append(" ").append(row.placeholder);
   if (left.size() + 2 > kHelpColumn) {
-    left += "\n" + std::string(kHelpColumn, ' ');
+    left += '\n';
+    left.append(kHelpColumn, ' ');
   } else {
     left.resize(kHelpColumn, ' ');
   }

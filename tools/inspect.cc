@@ -43,7 +43,17 @@ std::vector<Offer> MakeOffers(const Model& model) {
   return offers;
 }
 
-std::string ShapeText(const Value& value) { return value.shape ? ToString(*value.shape) : "unknown"; }
+// Shape inference names dimensions that it knows nothing of "unk__N".
+bool HasName(const Dim& d) { return !d.symbol.empty() && d.symbol.rfind("unk__", 0) != 0; }
+
+std::string ShapeText(const Value& value) {
+  if (!value.shape) return "unknown";
+  Shape shape = *value.shape;
+  for (Dim& d : shape) {
+    if (!HasName(d)) d.symbol.clear();
+  }
+  return ToString(shape);
+}
 
 std::string OpsetText(const Model& model) {
   std::string out;
@@ -187,7 +197,7 @@ Json ValueJson(const Value& value) {
   if (value.shape) {
     shape = Json::Array();
     for (const Dim& d : *value.shape) {
-      shape.Append(d.known() ? Json(d.value) : d.symbol.empty() ? Json() : Json(d.symbol));
+      shape.Append(d.known() ? Json(d.value) : HasName(d) ? Json(d.symbol) : Json());
     }
   }
   return Json::Object().Set("name", value.name).Set("dtype", NameOf(value.dtype)).Set("shape", shape);

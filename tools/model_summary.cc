@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "libquant/base/checked.h"
 #include "libquant/exec/session.h"
@@ -65,14 +64,19 @@ void CountWeights(const Graph& graph, ModelSummary& out) {
 }
 
 // Bytes of a value with unknown dimensions taken as 1; -1 when its rank or type is unknown.
-int64_t BytesOf(const Value& value, std::set<std::string>& dynamic) {
+int64_t BytesOf(const Value& value) {
   if (!value.shape || InfoOf(value.dtype).bits == 0) return -1;
   Dims dims;
-  for (const Dim& d : *value.shape) {
-    if (!d.known()) dynamic.insert(d.symbol.empty() ? "?" : d.symbol);
-    dims.push_back(d.known() ? d.value : 1);
-  }
+  for (const Dim& d : *value.shape) dims.push_back(d.known() ? d.value : 1);
   return BytesFor(value.dtype, dims).value_or(-1);
+}
+
+// Adds the names of its unknown dimensions, each once.
+void NameDynamicDims(const Value& value, std::vector<std::string>& names) {
+  for (const Dim& d : value.shape.value_or(Shape{})) {
+    const std::string name = d.symbol.empty() ? "?" : d.symbol;
+    if (!d.known() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
 }
 
 // The node of the main graph in which this use happens.
@@ -86,12 +90,12 @@ void EstimateActivations(const Graph& graph, ModelSummary& out) {
   const std::vector<NodeId>& order = graph.main().nodes;
   std::map<NodeId, int64_t> step;
   for (size_t i = 0; i < order.size(); ++i) step[order[i]] = static_cast<int64_t>(i);
-  std::set<std::string> dynamic;
   std::vector<int64_t> change(order.size() + 2, 0);
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     const Value& value = graph.value(v);
     if (value.removed || value.constant || value.region != kMainRegion || value.uses.empty()) continue;
-    const int64_t bytes = BytesOf(value, dynamic);
+    const int64_t bytes = BytesOf(value);
+    if (value.is_input) NameDynamicDims(value, out.dynamic_dims);
     if (bytes < 0) {
       ++out.unknown_values;
       continue;
@@ -111,7 +115,6 @@ void EstimateActivations(const Graph& graph, ModelSummary& out) {
     alive += c;
     out.activation_bytes = std::max(out.activation_bytes, alive);
   }
-  out.dynamic_dims.assign(dynamic.begin(), dynamic.end());
 }
 
 }  // namespace
