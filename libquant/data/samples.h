@@ -18,8 +18,10 @@ class SampleSource {
  public:
   virtual ~SampleSource() = default;
   virtual int64_t count() const = 0;
+  // Cheapest in ascending order.
   virtual StatusOr<NamedTensors> Load(int64_t i) = 0;
-  // Outputs stored with sample i (test_data_set_*/output_*.pb), else empty.
+  // Outputs stored with sample i (test_data_set_*/output_*.pb, in order, under the names that the files give), else
+  // empty.
   virtual StatusOr<NamedTensors> LoadExpected(int64_t) { return NamedTensors{}; }
 };
 
@@ -27,19 +29,25 @@ class SampleSource {
 using TensorFileReader = std::function<StatusOr<std::pair<std::string, Tensor>>(const std::string& path)>;
 
 // An .npz holds one array per input; when the model's first dimension is dynamic or 1 and the array is longer, each
-// index along it is one sample (of leading dim 1), else the archive is one sample. A folder of .npz: one sample
-// each, in name order; a folder of .npy: INPUT.npy files, as one .npz. A folder with test_data_set_* (or being one):
-// input_N.pb by position or name.
+// index along it is one sample (of leading dim 1), else the archive is one sample. Arrays that are no longer than that
+// go with every sample. A folder of .npz: one sample each, whole, in name order; a folder of .npy: INPUT.npy files, as
+// one .npz; a single .npy for a model of one input. A folder with test_data_set_* (or being one): input_N.pb by name
+// where all files name inputs, else by position.
+// Arrays named "label" or "labels" are passed over; any other that is no input is an error.
 // DataError, saying which names, dtypes or dims were wanted and which were found, when they don't fit.
 StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path, std::vector<InputSpec> inputs,
                                                     TensorFileReader reader);
 
-// Seeded random: floats uniform in [-1, 1) ... ids within their bound, other integers 0 or 1, bools either; dynamic
-// dims get `dynamic_dim` (equal symbols get equal sizes), a leading dynamic dim 1. The same on every machine.
+// Seeded random, the same on every machine; sample i does not depend on the others, nor an input on the order of
+// inputs. Floats are uniform in [-1, 1); ids uniform within their bound; integers without a bound, such as masks, are 1
+// three times out of four, else 0, and never all 0 along the last axis; bools are either.
+// A leading dynamic dim is 1, other dynamic dims `dynamic_dim`, the same for dims of equal name. A name such as
+// "past + seq" is the sum of its parts, "total_X" the sum of "past_X" and "X" when inputs have those.
+// Load is DataError for an input without known rank or type.
 std::unique_ptr<SampleSource> RandomSamples(int64_t count, uint64_t seed, std::vector<InputSpec> inputs,
                                             int64_t dynamic_dim = 8);
 
-// Integer labels, one per sample: a 1-D .npy, or one number a line.
+// Integer labels, one per sample: a 1-D .npy of integers, or text with one number a line.
 StatusOr<std::vector<int64_t>> ReadLabels(const std::string& path);
 
 }  // namespace quant

@@ -83,7 +83,7 @@ double OutputMetrics::relative_rms() const {
 
 double OutputMetrics::cosine() const {
   if (non_finite_ > 0) return std::numeric_limits<double>::quiet_NaN();
-  if (sum_square_reference_ == 0 && sum_square_got_ == 0) return 1;
+  if (sum_square_error_ == 0) return 1;
   if (sum_square_reference_ == 0 || sum_square_got_ == 0) return 0;
   const double cosine = dot_ / (std::sqrt(sum_square_reference_) * std::sqrt(sum_square_got_));
   return std::clamp(cosine, -1.0, 1.0);

@@ -31,7 +31,7 @@ class OutputMetrics {
   double rmse() const;
   // 0 when both are all zero; infinity when only the reference is.
   double relative_rms() const;
-  // 1 when both are all zero, 0 when one is.
+  // Exactly 1 when equal, all zeros included; 0 when one side is all zero.
   double cosine() const;
   // Infinity when equal, -infinity when only the reference is all zero.
   double sqnr_db() const;
