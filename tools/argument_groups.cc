@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -158,14 +157,13 @@ Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<c
 }
 
 StatusOr<std::vector<Gate>> ParseGates(const std::vector<std::string>& texts,
-                                       const std::vector<std::string>& unmeasured, const std::string& hint) {
+                                       const std::map<std::string, std::string>& unmeasured) {
   std::vector<Gate> gates;
   for (const std::string& text : texts) {
     StatusOr<Gate> gate = ParseGate(text);
     if (!gate.ok()) return gate.status();
-    if (std::find(unmeasured.begin(), unmeasured.end(), gate->metric) != unmeasured.end()) {
-      return UsageError("gate '{}': {} is not measured here; {}", text, gate->metric, hint);
-    }
+    const auto hint = unmeasured.find(gate->metric);
+    if (hint != unmeasured.end()) return UsageError("gate '{}': {}", text, hint->second);
     gates.push_back(*std::move(gate));
   }
   return gates;

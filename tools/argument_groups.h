@@ -1,6 +1,7 @@
 // Groups of options that several tools share, spelled and explained the same everywhere.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,10 +67,10 @@ StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const 
 Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<const Model*>& models,
                     const std::optional<std::string>& data);
 
-// UsageError, before any work is done, for a gate that does not parse or names a metric of `unmeasured`; `hint` says
-// what would measure it.
+// UsageError, before any work is done, for a gate that does not parse or names a metric that this run won't measure.
+// `unmeasured` maps those to what would measure them.
 StatusOr<std::vector<Gate>> ParseGates(const std::vector<std::string>& texts,
-                                       const std::vector<std::string>& unmeasured, const std::string& hint);
+                                       const std::map<std::string, std::string>& unmeasured);
 
 // Bytes of all files a model was read from.
 int64_t SourceBytes(const Model& model);

@@ -36,10 +36,12 @@ class DiffTool : public Tool {
     RETURN_IF_ERROR(common_.Apply());
     RETURN_IF_ERROR(samples_.Check(args, true));
     compare_.quiet = common_.quiet();
-    std::vector<std::string> without = {"coverage", "bits_per_weight"};
-    if (!compare_.labels) without.insert(without.end(), {"accuracy", "accuracy.drop"});
-    ASSIGN_OR_RETURN(std::vector<Gate> gates,
-                     ParseGates(gates_, without, "it is measured with --labels, or by quantize"));
+    std::map<std::string, std::string> unmeasured;
+    for (const char* metric : {"coverage", "bits_per_weight"}) unmeasured[metric] = "`nibble quantize` measures it";
+    if (!compare_.labels) {
+      for (const char* metric : {"accuracy", "accuracy.drop"}) unmeasured[metric] = "give --labels, to measure it";
+    }
+    ASSIGN_OR_RETURN(std::vector<Gate> gates, ParseGates(gates_, unmeasured));
     const int64_t rss_before = PeakResidentBytes();
     ASSIGN_OR_RETURN(Model reference, LoadModel(reference_path_));
     ASSIGN_OR_RETURN(Model candidate, LoadModel(candidate_path_));

@@ -94,13 +94,7 @@ class QuantizeTool : public Tool {
 
   Status Run(const Args& args) override {
     RETURN_IF_ERROR(ReadOptions(args));
-    std::vector<std::string> without = {"accuracy", "accuracy.drop"};
-    if (!samples_.given()) {
-      without.insert(without.end(),
-                     {"sqnr", "cosine", "relative_rms", "rmse", "max_abs", "mean_abs", "non_finite", "top1"});
-    }
-    ASSIGN_OR_RETURN(std::vector<Gate> gates,
-                     ParseGates(gates_, without, "it needs samples (--data or --random), and labels `nibble diff`"));
+    ASSIGN_OR_RETURN(std::vector<Gate> gates, ParseGates(gates_, Unmeasured()));
     ASSIGN_OR_RETURN(Model model, LoadModel(path_));
     RETURN_IF_ERROR(CheckOutputs(OutputFiles(), {&model}, samples_.data()));
     QuantizeReport report;
@@ -142,6 +136,16 @@ class QuantizeTool : public Tool {
     if (plan_only_ && samples_.given()) return UsageError("{} has no effect with --plan", samples_.Describe());
     if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
     return OkStatus();
+  }
+
+  std::map<std::string, std::string> Unmeasured() const {
+    std::map<std::string, std::string> out;
+    for (const char* metric : {"accuracy", "accuracy.drop"}) out[metric] = "`nibble diff --labels` measures it";
+    if (samples_.given()) return out;
+    for (const char* metric : {"sqnr", "cosine", "relative_rms", "rmse", "max_abs", "mean_abs", "non_finite", "top1"}) {
+      out[metric] = "give samples (--data or --random), to measure it";
+    }
+    return out;
   }
 
   std::vector<std::string> OutputFiles() const {

@@ -58,7 +58,7 @@ std::string Totals(const QuantizePlan& plan) {
   if (quantized > 0) text += fmt::format(", {:.2f} bits each", plan.bits_per_weight());
   text += "\n";
   if (plan.small_constants > 0) {
-    text += fmt::format("{} float constants of rank 0 or 1 ({} elements) stay as they are\n", plan.small_constants,
+    text += fmt::format("float constants of rank 0 or 1 stay as they are: {} with {} elements\n", plan.small_constants,
                         Grouped(plan.small_elements));
   }
   return text;
