@@ -40,7 +40,7 @@ constexpr unsigned kSecondsPerCase = 60;
 constexpr int kExitSkipped = 77;  // ctest's sign of a test that did not run
 const char* const kSuites[] = {"node", "simple", "pytorch-operator", "pytorch-converted"};
 
-enum class Ending { kPassed = 0, kFailed = 1, kNoKernel = 2, kCrashed = 3 };
+enum class Ending { kPassed = 0, kFailed = 1, kUnsupported = 2, kCrashed = 3 };
 struct Outcome {
   Ending ending = Ending::kCrashed;
   std::string message;
@@ -133,7 +133,7 @@ Status RunCase(const fs::path& folder) {
   } catch (const std::exception& e) {
     status = BugError("an exception left the library: {}", e.what());
   }
-  const Ending ending = status.ok() ? Ending::kPassed : ExitCode(status) == 4 ? Ending::kNoKernel : Ending::kFailed;
+  const Ending ending = status.ok() ? Ending::kPassed : ExitCode(status) == 4 ? Ending::kUnsupported : Ending::kFailed;
   const std::string message = status.ok() ? "" : Message(status);
   const ssize_t written = write(result, message.data(), std::min<size_t>(message.size(), 4096));
   _exit(written < 0 ? static_cast<int>(Ending::kCrashed) : static_cast<int>(ending));
@@ -157,7 +157,7 @@ Outcome RunIsolated(const fs::path& folder) {
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) return {Ending::kCrashed, fmt::format("ended by signal {}", WTERMSIG(status))};
   const int code = WEXITSTATUS(status);
-  if (code > static_cast<int>(Ending::kNoKernel)) return {Ending::kCrashed, fmt::format("exit code {}", code)};
+  if (code > static_cast<int>(Ending::kUnsupported)) return {Ending::kCrashed, fmt::format("exit code {}", code)};
   out.ending = static_cast<Ending>(code);
   return out;
 }
@@ -192,7 +192,7 @@ bool WriteList(const fs::path& path, const std::set<std::string>& names) {
 }
 
 const char* NameOf(Ending ending) {
-  constexpr const char* kNames[] = {"passed", "FAILED", "no kernel", "CRASHED"};
+  constexpr const char* kNames[] = {"passed", "FAILED", "not supported", "CRASHED"};
   return kNames[static_cast<int>(ending)];
 }
 
@@ -225,8 +225,8 @@ int RunAll(const fs::path& data, const fs::path& list_path, const Options& optio
   for (const std::string& name : listed) {
     if (!std::binary_search(cases.begin(), cases.end(), name)) lost.push_back(name + ": is not in the data");
   }
-  fmt::print("{} cases: {} passed, {} without a kernel, {} failed, {} crashed\n", cases.size(), totals[Ending::kPassed],
-             totals[Ending::kNoKernel], totals[Ending::kFailed], totals[Ending::kCrashed]);
+  fmt::print("{} cases: {} passed, {} not supported, {} failed, {} crashed\n", cases.size(), totals[Ending::kPassed],
+             totals[Ending::kUnsupported], totals[Ending::kFailed], totals[Ending::kCrashed]);
   for (const std::string& line : lost) fmt::print("LOST {}\n", line);
   fmt::print("{} cases of the list pass no more, {} pass that are not in it{}\n", lost.size(), gained.size(),
              gained.empty() || options.update ? "" : " (--update adds them)");
