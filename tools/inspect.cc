@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 
 #include "libquant/exec/session.h"
 #include "libquant/model/check.h"
@@ -94,6 +95,15 @@ std::vector<ValueId> FedInputs(const Graph& graph) {
   return out;
 }
 
+// An external data file, seen from the model's folder.
+std::string DataPath(const Model& model, size_t i) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::canonical(model.sources[0]->path(), error).parent_path();
+  const fs::path path = fs::relative(model.sources[i]->path(), folder, error);
+  return error || path.empty() ? model.sources[i]->path() : path.string();
+}
+
 std::string HeadText(const Findings& f) {
   const Model& model = f.model;
   std::string out = Fact("model", fmt::format("{}, {}", f.path, Bytes(SourceBytes(model))));
@@ -103,7 +113,7 @@ std::string HeadText(const Findings& f) {
   if (!p.producer_name.empty()) out += Fact("producer", p.producer_name + " " + p.producer_version);
   for (const auto& [key, value] : p.metadata) out += Fact("metadata", key + " = " + value);
   for (size_t i = 1; i < model.sources.size(); ++i) {
-    out += Fact("external data", model.sources[i]->path() + ", " + Bytes(model.sources[i]->size()));
+    out += Fact("external data", DataPath(model, i) + ", " + Bytes(model.sources[i]->size()));
   }
   for (const Function& function : model.functions) {
     out += Fact("function",
@@ -221,7 +231,7 @@ Json HeadJson(const Findings& f) {
   out.Set("metadata", metadata);
   Json external = Json::Array();
   for (size_t i = 1; i < model.sources.size(); ++i) {
-    external.Append(Json::Object().Set("path", model.sources[i]->path()).Set("bytes", model.sources[i]->size()));
+    external.Append(Json::Object().Set("path", DataPath(model, i)).Set("bytes", model.sources[i]->size()));
   }
   out.Set("external_data", external);
   Json functions = Json::Array();

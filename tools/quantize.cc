@@ -39,6 +39,13 @@ Status SetGroupSize(const std::string& text, QuantizeOptions* out) {
   return OkStatus();
 }
 
+// Libraries know of no options: what they advise is named here.
+Status WithAdvice(const Status& status) {
+  const std::string message = Message(status);
+  const bool about_nan = message.find("NaN clamped") != std::string::npos;
+  return about_nan ? Status(status.code(), message + " (--clamp-non-finite)") : status;
+}
+
 class QuantizeTool : public Tool {
  public:
   ToolInfo Info() const override {
@@ -133,7 +140,7 @@ class QuantizeTool : public Tool {
       return UsageError("--min-coverage takes a part of all weights, 0 to 1");
     }
     if (!plan_only_ && !output_) return UsageError("-o OUT is missing: the model to write (or --plan, to write none)");
-    if (plan_only_ && samples_.given()) return UsageError("{} has no effect with --plan", samples_.Describe());
+    if (plan_only_ && samples_.given()) return UsageError("samples have no effect with --plan");
     if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
     return OkStatus();
   }
@@ -176,7 +183,9 @@ class QuantizeTool : public Tool {
                                                       : ExternalData::kAuto;
     Progress progress("quantizing", common_.quiet());
     write.progress = [&progress](int64_t done, int64_t total) { progress.Update(done, total); };
-    ASSIGN_OR_RETURN(report.written, WriteModel(model, *output_, write));
+    StatusOr<WriteResult> written = WriteModel(model, *output_, write);
+    if (!written.ok()) return WithAdvice(written.status());
+    report.written = *written;
     return OkStatus();
   }
 

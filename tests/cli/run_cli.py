@@ -5,7 +5,7 @@ Usage: run_cli.py NIBBLE TESTDATA FILE.cli [--rebase]
 
   # text        a comment
   $ command     run by sh; `nibble` is the executable. Commands of one file share a fresh folder, which holds copies
-                of the files of TESTDATA/digits and of tests/cli/models
+                of the models and arrays of TESTDATA/digits and of all of tests/cli/models
   > text        a line of standard output
   ! text        a line of standard error
   >~ regex      a line that matches as a whole (also !~)
@@ -91,10 +91,10 @@ def run(command, folder, environment):
 
 
 def prepare(folder, testdata):
-    for source in (testdata / "digits", pathlib.Path(__file__).parent / "models"):
-        for file in sorted(source.iterdir()) if source.is_dir() else []:
-            if file.is_file() and file.suffix in (".onnx", ".npz", ".npy", ".data"):
-                shutil.copy(file, folder)
+    for pattern in ("*.onnx", "*.npz", "*.npy"):
+        for file in sorted((testdata / "digits").glob(pattern)):
+            shutil.copy(file, folder)
+    shutil.copytree(pathlib.Path(__file__).parent / "models", folder, dirs_exist_ok=True)
 
 
 def main():

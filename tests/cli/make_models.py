@@ -1,0 +1,106 @@
+"""Makes the small models that the .cli files use, into tests/cli/models. Needs numpy and onnx; their output is kept in
+the repository, so no test runs this."""
+import pathlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+TARGET = pathlib.Path(__file__).parent / "models"
+
+
+def wave(*dims):
+    """Weights that need no generator: the same on every machine and version."""
+    return np.sin(np.arange(1, np.prod(dims) + 1, dtype=np.float64) * 1.7).astype(np.float32).reshape(dims)
+
+
+def value(name, *dims, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, dims)
+
+
+def save(name, nodes, inputs, outputs, arrays, opset=17, **options):
+    tensors = [a if isinstance(a, TensorProto) else numpy_helper.from_array(a, n) for n, a in arrays.items()]
+    graph = helper.make_graph(nodes, name, inputs, outputs, tensors)
+    opsets = [helper.make_opsetid("", opset)] + options.get("opsets", [])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models")
+    (TARGET / f"{name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
+
+
+def mlp():
+    """Two layers with a decomposed LayerNormalization between them."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "fc1.weight"], ["h1"], name="fc1"),
+        helper.make_node("ReduceMean", ["h1"], ["mean"], name="norm/mean", axes=[-1]),
+        helper.make_node("Sub", ["h1", "mean"], ["d"], name="norm/sub"),
+        helper.make_node("Pow", ["d", "two"], ["d2"], name="norm/pow"),
+        helper.make_node("ReduceMean", ["d2"], ["var"], name="norm/var", axes=[-1]),
+        helper.make_node("Add", ["var", "eps"], ["vare"], name="norm/add"),
+        helper.make_node("Sqrt", ["vare"], ["std"], name="norm/sqrt"),
+        helper.make_node("Div", ["d", "std"], ["n"], name="norm/div"),
+        helper.make_node("Mul", ["n", "norm.weight"], ["ns"], name="norm/scale"),
+        helper.make_node("Add", ["ns", "norm.bias"], ["nb"], name="norm/shift"),
+        helper.make_node("Relu", ["nb"], ["r"], name="relu"),
+        helper.make_node("Gemm", ["r", "fc2.weight", "fc2.bias"], ["logits"], name="fc2", transB=1),
+        helper.make_node("Softmax", ["logits"], ["probabilities"], name="softmax", axis=-1),
+    ]
+    save("mlp", nodes, [value("x", "batch", 16)], [value("logits", "batch", 10), value("probabilities", "batch", 10)],
+         {"fc1.weight": wave(16, 64), "two": np.float32(2), "eps": np.float32(1e-5), "norm.weight": wave(1, 64) + 2,
+          "norm.bias": wave(64), "fc2.weight": wave(10, 64), "fc2.bias": wave(10)})
+
+
+def matmul_with(name, weight, **options):
+    save(name, [helper.make_node("MatMul", ["x", "w"], ["y"], name="proj")], [value("x", "n", 32)], [value("y", "n", 8)],
+         {"w": weight}, **options)
+
+
+def external(name, location, length=32 * 8 * 4):
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[32, 8], data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", location), ("offset", "0"), ("length", str(length))):
+        tensor.external_data.add(key=key, value=text)
+    matmul_with(name, tensor)
+
+
+def unknown_op():
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="proj"),
+             helper.make_node("Frobnicate", ["h"], ["y"], name="frob", domain="example")]
+    save("unknown_op", nodes, [value("x", "n", 32)], [value("y", "n", 8)], {"w": wave(32, 8)},
+         opsets=[helper.make_opsetid("example", 1)])
+
+
+def dangling():
+    save("dangling", [helper.make_node("Relu", ["nowhere"], ["y"], name="relu")], [value("x", 1)], [value("y", 1)], {})
+
+
+def relu_with_samples():
+    """ONNX's form of stored samples: one folder with right outputs, one with a wrong one."""
+    save("relu", [helper.make_node("Relu", ["x"], ["y"], name="relu")], [value("x", 2, 3)], [value("y", 2, 3)], {})
+    x = wave(2, 3)
+    for folder, y in (("right", np.maximum(x, 0)), ("wrong", np.maximum(x, 0) + np.float32([[0, 0, 0], [0, 0, 0.25]]))):
+        target = TARGET / folder / "test_data_set_0"
+        target.mkdir(parents=True, exist_ok=True)
+        (target / "input_0.pb").write_bytes(numpy_helper.from_array(x, "x").SerializeToString(deterministic=True))
+        (target / "output_0.pb").write_bytes(numpy_helper.from_array(y, "y").SerializeToString(deterministic=True))
+
+
+def main():
+    TARGET.mkdir(exist_ok=True)
+    mlp()
+    matmul_with("matmul", wave(32, 8))
+    bad = wave(32, 8)
+    bad[3, 1], bad[4, 2] = np.nan, np.inf
+    matmul_with("nan_weight", bad)
+    big = wave(32, 8)
+    big[0, 0] = 1e30
+    matmul_with("huge_weight", big)
+    external("external", "external.data")
+    (TARGET / "external.data").write_bytes(wave(32, 8).tobytes())
+    external("external_missing", "gone.data")
+    external("external_short", "short.data")
+    (TARGET / "short.data").write_bytes(b"\0" * 100)
+    external("external_outside", "../external.data")
+    unknown_op()
+    dangling()
+    relu_with_samples()
+
+
+main()
