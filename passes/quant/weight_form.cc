@@ -58,7 +58,21 @@ void AddWarning(WeightForm& form, const std::string& text) {
   form.warning += (form.warning.empty() ? "" : "; ") + text;
 }
 
-void WarnOfSlowMatrix(WeightForm& form, const Node& node, const WeightSite& site) {
+// ONNX Runtime 1.30 joins Gemm and activation first, and a bias that callers may override then keeps the weight apart.
+bool HasOverridableBiasBeforeActivation(const Graph& graph, const Node& node) {
+  if (node.op_type != "Gemm" || node.inputs.size() < 3 || node.inputs[2] == kNoValue) return false;
+  const Value& bias = graph.value(node.inputs[2]);
+  if (!bias.is_input || !bias.is_initializer) return false;
+  constexpr std::string_view kActivations[] = {"Relu",        "LeakyRelu", "Tanh",    "Sigmoid",
+                                               "HardSigmoid", "Elu",       "Softplus"};
+  const auto& uses = graph.value(node.outputs[0]).uses;
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.node != kNoNode && std::find(std::begin(kActivations), std::end(kActivations),
+                                            graph.node(use.node).op_type) != std::end(kActivations);
+  });
+}
+
+void WarnOfSlowMatrix(WeightForm& form, const Graph& graph, const Node& node, const WeightSite& site) {
   const bool blocked = form.spec.granularity == Granularity::kGroup;
   if (blocked && !IsKernelBlock(form.spec.group_size)) {
     AddWarning(form,
@@ -68,16 +82,30 @@ void WarnOfSlowMatrix(WeightForm& form, const Node& node, const WeightSite& site
   if (node.op_type == "Gemm" && !IsPlainGemm(node)) {
     AddWarning(form, "Gemm with transA, alpha or beta: ONNX Runtime dequantizes on every run");
   }
+  if (HasOverridableBiasBeforeActivation(graph, node)) {
+    AddWarning(form, "its bias is a graph input too and an activation follows: ONNX Runtime dequantizes on every run");
+  }
   if (form.spec.scale_dtype != form.activation) {
     AddWarning(form, "scales of another type than the activation need a Cast: ONNX Runtime dequantizes on every run");
   }
-  if (site.readers.size() > 1) {
+  if (site.readers.size() > 1 && form.spec.granularity == Granularity::kTensor) {
+    AddWarning(form, "several readers with one scale: ONNX Runtime merges equal scalars and dequantizes on every run");
+  } else if (site.readers.size() > 1) {
     AddWarning(form,
                fmt::format("stored {} times, once for each reader: shared codes would not fuse", site.readers.size()));
   }
 }
 
-void FinishMatrix(WeightForm& form, const Node& node, const WeightSite& site, const QuantizeOptions& options) {
+// A group as long as the reduction is a channel: the same numbers, in a form that older opsets know and that
+// ONNX Runtime runs (1.30 fails on a block longer than the axis when there are zero points).
+void SingleGroupIsChannel(WeightForm& form) {
+  if (form.spec.granularity != Granularity::kGroup || form.view.reduction > form.spec.group_size) return;
+  form.spec.granularity = Granularity::kChannel;
+  form.note = "the reduction is a single group";
+}
+
+void FinishMatrix(WeightForm& form, const Graph& graph, const Node& node, const WeightSite& site,
+                  const QuantizeOptions& options) {
   if (options.emit == Emit::kNBits) {
     form.kind = FormKind::kNBits;
     form.layout = CodeLayout::kNBits;
@@ -86,16 +114,14 @@ void FinishMatrix(WeightForm& form, const Node& node, const WeightSite& site, co
   }
   form.kind = FormKind::kQdqMatrix;
   form.layout = CodeLayout::kReductionMajor;
-  WarnOfSlowMatrix(form, node, site);
+  SingleGroupIsChannel(form);
+  WarnOfSlowMatrix(form, graph, node, site);
 }
 
 void FinishKernel(WeightForm& form) {
   form.kind = FormKind::kQdqKernel;
   form.layout = CodeLayout::kChannelMajor;
-  if (form.spec.granularity == Granularity::kGroup && form.view.reduction <= form.spec.group_size) {
-    form.spec.granularity = Granularity::kChannel;
-    form.note = "per channel, as the kernel is a single group";
-  }
+  SingleGroupIsChannel(form);
   AddWarning(form, "smaller, but ONNX Runtime dequantizes on every run: slower than float");
 }
 
@@ -148,7 +174,7 @@ Answer ChooseForm(const Graph& graph, const WeightSite& site, const QuantizeOpti
   if (options.emit == Emit::kNBits && form.spec.scale_dtype != form.activation) {
     return fmt::format("MatMulNBits takes scales of its activation's type, {}", NameOf(form.activation));
   }
-  FinishMatrix(form, first, site, options);
+  FinishMatrix(form, graph, first, site, options);
   return form;
 }
 

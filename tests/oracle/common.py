@@ -1,0 +1,123 @@
+"""What the oracle scripts share: calling nibble, running ONNX Runtime, seeded inputs, counting checks."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+REAL_MODELS = ["mnist", "super_resolution", "fr_age", "fr_detect", "fr_feature", "fr_pose", "version-RFB-320",
+               "bert_mlm_random"]
+DIGIT_NETS = ["digits_cnn", "digits_vit"]
+
+
+class Oracle:
+    """One script: its arguments, a scratch folder, and the tally that ends it."""
+
+    def __init__(self):
+        self.nibble, self.shared, self.source = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+        self.digits = self.source / "testdata" / "digits"
+        self.passed, self.failed = 0, []
+        self._scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self._scratch.name)
+
+    def models(self):
+        """The digit nets, and the real models where their folder is there."""
+        paths = [self.digits / f"{name}.onnx" for name in DIGIT_NETS]
+        if self.shared.is_dir():
+            return paths + [self.shared / f"{name}.onnx" for name in REAL_MODELS]
+        print(f"NOT RUN: {', '.join(REAL_MODELS)}: their folder is absent")
+        return paths
+
+    def check(self, what, condition, detail=""):
+        if condition:
+            self.passed += 1
+        else:
+            self.failed.append(what)
+            print(f"FAILED {what}: {detail}")
+        return condition
+
+    def finish(self):
+        print(f"{self.passed} passed, {len(self.failed)} failed")
+        sys.exit(1 if self.failed else 0)
+
+    def run(self, *args):
+        """A finished process; a negative return code is a crash."""
+        return subprocess.run([self.nibble, *map(str, args)], capture_output=True, text=True, timeout=600)
+
+    def json(self, *args):
+        done = self.run(*args, "--json")
+        if done.returncode != 0:
+            raise RuntimeError(f"nibble {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return json.loads(done.stdout)
+
+    def outputs(self, model, feeds, *options):
+        """What our executor answers to one sample."""
+        np.savez(self.folder / "in.npz", **feeds)
+        out = self.folder / "out.npz"
+        done = self.run("run", model, "--data", self.folder / "in.npz", "-o", out, "--quiet", *options)
+        if done.returncode != 0:
+            raise RuntimeError(f"nibble run {model}: exit {done.returncode}\n{done.stderr}")
+        with np.load(out) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+
+def session(model, level=None, optimized=None):
+    """An ONNX Runtime session on one thread; `level` is the accuracy of the MatMulNBits it fuses."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    if level is not None:
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", str(level))
+    if optimized is not None:
+        options.optimized_model_filepath = str(optimized)
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def feeds_for(model, seed, dynamic=8):
+    """Seeded inputs of the right kinds: token ids below 1000, masks of ones, floats from a normal distribution."""
+    random = np.random.default_rng(seed)
+    feeds, sizes = {}, {}
+    for spec in session(model).get_inputs():
+        dims = [d if isinstance(d, int) and d > 0 else 1 if i == 0 else sizes.setdefault(d, dynamic)
+                for i, d in enumerate(spec.shape)]
+        if spec.type == "tensor(float)":
+            feeds[spec.name] = random.standard_normal(dims).astype(np.float32)
+        elif "mask" in spec.name:
+            feeds[spec.name] = np.ones(dims, np.int64)
+        elif "type" in spec.name:
+            feeds[spec.name] = np.zeros(dims, np.int64)
+        else:
+            feeds[spec.name] = random.integers(0, 1000, dims, dtype=np.int64)
+    return feeds
+
+
+def answers(ort_session, feeds):
+    return dict(zip([o.name for o in ort_session.get_outputs()], ort_session.run(None, feeds)))
+
+
+def relative_rms(reference, got):
+    reference, got = np.asarray(reference, np.float64), np.asarray(got, np.float64)
+    if reference.shape != got.shape:
+        return float("inf")
+    scale = np.sqrt((reference ** 2).mean())
+    error = np.sqrt(((got - reference) ** 2).mean())
+    return error / scale if scale > 0 else float("inf") if error > 0 else 0.0
+
+
+def worst(reference, got):
+    return max(relative_rms(reference[name], got[name]) for name in reference)
+
+
+def save(path, nodes, inputs, outputs, initializers, opset=21, ir_version=10, **kwargs):
+    """A small model for a test; inputs and outputs as (name, element type, dims)."""
+    info = lambda v: onnx.helper.make_tensor_value_info(*v)
+    graph = onnx.helper.make_graph(nodes, "g", [info(v) for v in inputs], [info(v) for v in outputs],
+                                   [onnx.numpy_helper.from_array(value, name) for name, value in initializers.items()])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=ir_version, **kwargs)
+    onnx.save(model, path)
+    return path
