@@ -1,4 +1,5 @@
 // The `nibble` executable: finds the tool, parses its options, runs it, and turns its status into an exit code.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -93,8 +94,10 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace quant
 
 int main(int argc, char** argv) {
+  // A file larger than the process may write is a failed write then, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return quant::Main({argv + 1, argv + argc});
+    return quant::Main({argv + (argc > 0 ? 1 : 0), argv + argc});
   } catch (const std::bad_alloc&) {
     std::fputs("nibble: error: out of memory\n", stderr);
   } catch (const std::exception& e) {

@@ -82,6 +82,13 @@ def relu_with_samples():
         (target / "output_0.pb").write_bytes(numpy_helper.from_array(y, "y").SerializeToString(deterministic=True))
 
 
+def samples():
+    np.savez(TARGET / "wrong_shape.npz", x=wave(2, 15))
+    np.savez(TARGET / "wrong_dtype.npz", x=wave(2, 16).astype(np.float64))
+    np.savez(TARGET / "wrong_name.npz", x=wave(2, 16), y=wave(2, 16))
+    np.savez(TARGET / "three.npz", x=wave(3, 16))
+
+
 def main():
     TARGET.mkdir(exist_ok=True)
     mlp()
@@ -101,6 +108,7 @@ def main():
     unknown_op()
     dangling()
     relu_with_samples()
+    samples()
 
 
 main()
