@@ -16,7 +16,7 @@ enum class ExternalData { kAuto, kNever, kAlways };
 struct WriteOptions {
   // Auto: when the file would pass 1 GiB. Tensors under 1 KiB stay inline. The data file is PATH.data.
   ExternalData external_data = ExternalData::kAuto;
-  // Called as payload bytes are done, for progress.
+  // Called as payload bytes are done, for progress: from any thread, but one call at a time.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 

@@ -159,20 +159,26 @@ inline void NormalizeLayout(onnx::ModelProto* model, const fs::path& folder) {
   });
 }
 
-// The first differences of two model files, layout aside; empty when there are none. A field set to its default
-// equals one that is not set.
-inline std::string DifferencesOf(const std::string& path_a, const std::string& path_b) {
-  onnx::ModelProto a, b;
-  REQUIRE(a.ParseFromString(BytesOf(path_a)));
-  REQUIRE(b.ParseFromString(BytesOf(path_b)));
-  NormalizeLayout(&a, fs::path(path_a).parent_path());
-  NormalizeLayout(&b, fs::path(path_b).parent_path());
+// The first differences of two models whose external data is in `folder`, layout aside; empty when there are none. A
+// field set to its default equals one that is not set.
+inline std::string DifferencesOf(onnx::ModelProto a, onnx::ModelProto b, const fs::path& folder) {
+  NormalizeLayout(&a, folder);
+  NormalizeLayout(&b, folder);
   google::protobuf::util::MessageDifferencer differencer;
   differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);
   std::string report;
   differencer.ReportDifferencesToString(&report);
   if (differencer.Compare(a, b)) return "";
   return "different: " + report.substr(0, 2000);
+}
+
+// The same for files.
+inline std::string DifferencesOf(const std::string& path_a, const std::string& path_b) {
+  onnx::ModelProto a, b;
+  REQUIRE(a.ParseFromString(BytesOf(path_a)));
+  REQUIRE(b.ParseFromString(BytesOf(path_b)));
+  NormalizeLayout(&a, fs::path(path_a).parent_path());
+  return DifferencesOf(std::move(a), std::move(b), fs::path(path_b).parent_path());
 }
 
 }  // namespace quant

@@ -2,6 +2,7 @@
 // and fields we don't know survive.
 #include <google/protobuf/unknown_field_set.h>
 
+#include "libquant/model/proto.h"
 #include "tests/model/model_fixture.h"
 
 namespace quant {
@@ -80,6 +81,36 @@ TEST_CASE("real models survive reading and writing") {
     ++count;
   }
   REQUIRE(count > 0);
+}
+
+TEST_CASE("ONNX's own conformance models survive") {
+  const fs::path data(NIBBLE_ONNX_DATA);
+  if (!fs::exists(data)) {
+    WARN("not run: no ONNX conformance data at '" NIBBLE_ONNX_DATA "'");
+    return;
+  }
+  int count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(data)) {
+    if (entry.path().extension() != ".onnx") continue;
+    INFO(entry.path().string());
+    const Model model = Require(ReadModel(entry.path().string()));
+    std::vector<Tensor> payloads;
+    onnx::ModelProto written = Require(ToSkeleton(model, &payloads));
+    // No file in between (there are 1,900 of them): the payloads go back inline here.
+    ForEach<onnx::TensorProto>(&written, [&](onnx::TensorProto* t) {
+      const auto index = PayloadIndex(*t);
+      if (!index) return;
+      const Tensor owned = Require(payloads.at(static_cast<size_t>(*index)).Materialize());
+      t->clear_external_data();
+      t->clear_data_location();
+      t->set_raw_data(owned.bytes().data(), owned.bytes().size());
+    });
+    onnx::ModelProto original;
+    REQUIRE(original.ParseFromString(BytesOf(entry.path().string())));
+    REQUIRE(DifferencesOf(original, written, entry.path().parent_path()) == "");
+    ++count;
+  }
+  REQUIRE(count > 1000);
 }
 
 TEST_CASE("bodies, functions, metadata and unknown fields survive") {
