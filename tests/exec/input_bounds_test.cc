@@ -41,6 +41,26 @@ TEST_CASE("the axis of the lookup counts, and tables known only by shape do too"
   CHECK(RequiredInputs(m.model)[0].index_bound == 9);
 }
 
+TEST_CASE("ids are followed through arithmetic with masks and small constants") {
+  SmallModel m;
+  const ValueId ids = m.Input("ids", {{-1, "n"}}, DType::kInt64);
+  const ValueId mask = m.Input("mask", {{-1, "n"}}, DType::kInt64);
+  const ValueId positions = m.Input("positions", {{-1, "n"}}, DType::kInt64);
+  const ValueId doubled = m.Input("doubled", {{-1, "n"}}, DType::kInt64);
+  const ValueId words = m.Constant("words", Table(100, 1));
+  const ValueId masked = m.Op("Add", {m.Op("Mul", {ids, mask}, "masked"), mask}, "shifted");
+  m.Output(m.Op("Gather", {words, masked}, "a"));
+  const ValueId two = m.Constant("two", Ints({}, {2}));
+  m.Output(m.Op("Gather", {words, m.Op("Add", {positions, two}, "offset")}, "b"));
+  m.Output(m.Op("Gather", {words, m.Op("Mul", {doubled, doubled}, "square")}, "c"));
+  const auto inputs = RequiredInputs(m.model);
+  REQUIRE(inputs.size() == 4);
+  CHECK(inputs[0].index_bound == 98);  // 97 * 1 + 1 < 100, with one to spare for the product
+  CHECK(inputs[1].index_bound == 0);
+  CHECK(inputs[2].index_bound == 50);  // right for 2 * x as well as for x + 2
+  CHECK(inputs[3].index_bound == 0);
+}
+
 TEST_CASE("a lookup into a table of unknown length bounds nothing, nor does an axis outside") {
   SmallModel m;
   const ValueId ids = m.Input("ids", {{1, {}}}, DType::kInt64);
