@@ -219,8 +219,8 @@ def check_qdq(written, weight, s, scale_dtype):
     matrix = array.reshape(array.shape[0], -1) if conv else array if transposed else array.T
     n, k = matrix.shape
     setting = s
-    if conv and s.group.isdigit() and k <= int(s.group):
-        setting = s._replace(group="channel")  # a single group: per channel
+    if s.group.isdigit() and k <= int(s.group):
+        setting = s._replace(group="channel")  # a single group is a channel
     grouped = setting.group.isdigit()
     block = int(setting.group) if grouped else k
     codes, scales, zeros = quantize(matrix, setting, scale_dtype, block, array.reshape(-1))
