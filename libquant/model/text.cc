@@ -8,10 +8,10 @@
 namespace quant {
 namespace {
 
-// ONNX's printer leaves the data of these types out.
-bool IsNarrow(const onnx::TensorProto& tensor) {
-  const DType dtype = DTypeFromNumber(tensor.data_type());
-  return dtype == DType::kInt4 || dtype == DType::kUint4 || dtype == DType::kInt2 || dtype == DType::kUint2;
+// ONNX's printer leaves the raw data of these types out.
+bool IsCode(const onnx::TensorProto& tensor) {
+  const DTypeInfo& info = InfoOf(DTypeFromNumber(tensor.data_type()));
+  return tensor.has_raw_data() && info.bits > 0 && info.bits <= 8 && !info.is_float && info.dtype != DType::kBool;
 }
 
 std::string CodesOf(const onnx::TensorProto& tensor) {
@@ -29,17 +29,14 @@ std::string CodesOf(const onnx::TensorProto& tensor) {
   return out;
 }
 
-// Fills `{...}` in behind the name of each narrow initializer.
-std::string WithNarrowData(std::string text, const onnx::GraphProto& graph) {
+// Puts the codes in where the printer wrote "...".
+std::string WithCodes(std::string text, const onnx::GraphProto& graph) {
   for (const onnx::TensorProto& tensor : graph.initializer()) {
-    if (!IsNarrow(tensor)) continue;
-    const std::string start = " " + tensor.name() + " = ";
-    const size_t at = text.find(start);
-    if (at == std::string::npos) continue;
-    const size_t begin = at + start.size();
-    size_t end = begin;
-    if (begin < text.size() && text[begin] == '{') end = text.find('}', begin) + 1;
-    text = text.substr(0, begin) + "{" + CodesOf(tensor) + "}" + text.substr(end);
+    if (!IsCode(tensor)) continue;
+    for (const std::string& start : {" " + tensor.name() + " = ...", " \"" + tensor.name() + "\" = ..."}) {
+      const size_t at = text.find(start);
+      if (at != std::string::npos) text.replace(at + start.size() - 3, 3, " {" + CodesOf(tensor) + "}");
+    }
   }
   return text;
 }
@@ -71,7 +68,7 @@ StatusOr<std::string> PrintModelText(const Model& model) {
     tensor.clear_data_location();
     tensor.set_raw_data(bytes.bytes().data(), bytes.bytes().size());
   }
-  return WithNarrowData(onnx::ProtoToString(proto), proto.graph());
+  return WithCodes(onnx::ProtoToString(proto), proto.graph());
 }
 
 }  // namespace quant

@@ -53,7 +53,9 @@ TEST_CASE("what is written reads back, and is the same bytes each time") {
   std::memset(arrays[4].second.mutable_bytes().data(), 0, 8);
   MustWrite(folder / "a.npz", arrays);
   MustWrite(folder / "b.npz", arrays);
-  CHECK(ReadBytes(folder / "a.npz") == ReadBytes(folder / "b.npz"));
+  const std::string bytes = ReadBytes(folder / "a.npz");
+  CHECK(bytes == ReadBytes(folder / "b.npz"));
+  CHECK(bytes.substr(10, 4) == std::string("\0\0\x21\0", 4));  // midnight, 1980-01-01, whatever the clock says
   const NamedTensors back = MustRead(folder / "a.npz");
   REQUIRE(back.size() == arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
