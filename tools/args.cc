@@ -145,7 +145,7 @@ ArgRow& Args::Add(const std::string& names, ArgTarget target, std::string help) 
   return rows_.emplace_back(std::move(row));
 }
 
-void Args::Positional(std::string name, std::string* target, std::string help) {
+void Args::Positional(const std::string& name, std::string* target, std::string help) {
   ArgRow& row = Add(name, target, std::move(help));
   row.group = "";
   row.required = row.in_usage = true;

@@ -35,7 +35,7 @@ class Args {
 
   // Heading of the options declared from now on.
   void Group(std::string heading) { group_ = std::move(heading); }
-  void Positional(std::string name, std::string* target, std::string help);
+  void Positional(const std::string& name, std::string* target, std::string help);
   // `names` is "--long" or "-s,--long".
   void Flag(const std::string& names, bool* target, std::string help);
   void Value(const std::string& names, std::string placeholder, ArgTarget target, std::string help);

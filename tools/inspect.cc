@@ -110,8 +110,8 @@ std::string HeadText(const Findings& f) {
   if (!model.graph.main().name.empty()) out += Fact("graph", model.graph.main().name);
   out += Fact("version", fmt::format("IR {}; opset {}", model.ir_version, OpsetText(model)));
   const ModelProperties& p = f.properties;
-  if (!p.producer_name.empty()) out += Fact("producer", p.producer_name + " " + p.producer_version);
-  for (const auto& [key, value] : p.metadata) out += Fact("metadata", key + " = " + value);
+  if (!p.producer_name.empty()) out += Fact("producer", fmt::format("{} {}", p.producer_name, p.producer_version));
+  for (const auto& [key, value] : p.metadata) out += Fact("metadata", fmt::format("{} = {}", key, value));
   for (size_t i = 1; i < model.sources.size(); ++i) {
     out += Fact("external data", DataPath(model, i) + ", " + Bytes(model.sources[i]->size()));
   }

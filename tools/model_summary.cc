@@ -21,7 +21,7 @@ void CountOperators(const Model& model, ModelSummary& out) {
   }
   for (const auto& [key, count] : counts) {
     const auto& [domain, type] = key;
-    const std::string label = type + " (" + domain + " ";
+    const std::string label = fmt::format("{} ({} ", type, domain);
     const bool lacks = std::any_of(lacking.begin(), lacking.end(),
                                    [&](const std::string& op) { return op.compare(0, label.size(), label) == 0; });
     out.operators.push_back({type, domain, count, !lacks});
