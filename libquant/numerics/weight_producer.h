@@ -1,6 +1,7 @@
 // The deferred tensors of one quantized weight: codes, scales and, where the form has them, zero points, made
-// together in one streaming pass over the source. Memory in flight is bounded (buffers of at most 8 MiB), whatever
-// the weight's size; threads split a weight by whole groups; the bytes don't depend on the number of threads.
+// together while the source is streamed: once, or twice where one scale covers more than a tile. A thread holds less
+// than 4 MiB, whatever the weight's size (a deferred source is materialized first, however); threads split a weight by
+// whole groups; the bytes don't depend on the number of threads.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,9 @@ struct QuantizedWeight {
 
 // The three tensors share one producer. Nothing is read yet; `name` is for errors. Errors while producing:
 // DataError naming the weight and the count when it holds NaN or infinity (unless clamped), Unsupported when a
-// scale overflows float16. BugError when the view does not fit the source.
+// scale overflows float16. BugError when the view does not cover the source exactly. Clamped means NaN as 0 and an
+// infinity as the largest finite magnitude among the values that share its scale.
+// The filler of short last blocks in kNBits is the block's zero point, so that it dequantizes to 0.
 // In kNBits a per-channel or per-tensor granularity repeats scales in blocks of `spec.group_size`.
 StatusOr<QuantizedWeight> QuantizeWeight(const std::string& name, const Tensor& source, const MatrixView& view,
                                          const QuantSpec& spec, CodeLayout layout);

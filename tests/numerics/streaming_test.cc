@@ -127,6 +127,18 @@ TEST_CASE("clamped: NaN as 0, infinities as the largest finite magnitude of thei
   }
 }
 
+TEST_CASE("what an infinity is clamped to counts when two scales compete") {
+  // The negative scale fits 1 and 2 better, the positive one -8.
+  TestWeight w = MakeWeight(4, 1, true, {8, -8, 1, 2});
+  w.tensor = MakeWeight(4, 1, true, {8, -kInfinity, 1, 2}).tensor;
+  for (const Granularity granularity : kGranularities) {
+    QuantSpec spec = Spec(granularity);
+    spec.non_finite = NonFinite::kClamp;
+    spec.allow_negative_scales = true;
+    CHECK(Agrees(w, spec, CodeLayout::kReductionMajor));
+  }
+}
+
 TEST_CASE("a scale too large for float16 names the weight") {
   std::vector<float> values(64 * 8, 1.0f);
   values[77] = 1e6f;
