@@ -207,10 +207,11 @@ Status SessionImpl::CheckFeed(const InputSpec& spec, const Tensor& tensor,
 Status SessionImpl::CheckFeeds(const NamedTensors& feeds) const {
   std::string wanted;
   for (const InputSpec& spec : inputs_) wanted += (wanted.empty() ? "" : ", ") + spec.name;
-  for (const auto& [name, tensor] : feeds) {
+  const auto& inputs = graph_.main().inputs;
+  for (const auto& feed : feeds) {
+    const std::string& name = feed.first;
     const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const InputSpec& s) { return s.name == name; });
     if (known) continue;
-    const auto& inputs = graph_.main().inputs;
     const bool has_value =
         std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return graph_.value(v).name == name; });
     if (has_value) return DataError("input {} has its value in the model and takes no other; feed {}", name, wanted);
