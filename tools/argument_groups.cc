@@ -11,6 +11,7 @@
 #include "libquant/model/check.h"
 #include "libquant/model/read.h"
 #include "libquant/model/tensor_file.h"
+#include "tools/units.h"
 
 namespace quant {
 namespace {
@@ -73,13 +74,14 @@ Status CommonArgs::Emit(const std::string& text, const Json& json) const {
     const std::string bytes = json.Text();
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
   } else if (!quiet_) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    const std::string shown = Printable(text);
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
   }
   return report_ ? WriteFileAtomically(*report_, json.Text()) : OkStatus();
 }
 
 void CommonArgs::Warn(const std::string& text) const {
-  if (!quiet_) fmt::print(stderr, "nibble: warning: {}\n", text);
+  if (!quiet_) fmt::print(stderr, "nibble: warning: {}\n", Printable(text));
 }
 
 void SampleArgs::Declare(Args& args) {

@@ -18,6 +18,7 @@ namespace quant {
 namespace {
 
 constexpr size_t kNameWidth = 48;
+constexpr size_t kValueWidth = 200;
 
 // A setting that `inspect` tries on the model.
 struct Offer {
@@ -111,7 +112,8 @@ std::string HeadText(const Findings& f) {
   out += Fact("version", fmt::format("IR {}; opset {}", model.ir_version, OpsetText(model)));
   const ModelProperties& p = f.properties;
   if (!p.producer_name.empty()) out += Fact("producer", fmt::format("{} {}", p.producer_name, p.producer_version));
-  for (const auto& [key, value] : p.metadata) out += Fact("metadata", fmt::format("{} = {}", key, value));
+  for (const auto& [key, value] : p.metadata)
+    out += Fact("metadata", fmt::format("{} = {}", key, Shortened(value, kValueWidth)));
   for (size_t i = 1; i < model.sources.size(); ++i) {
     out += Fact("external data", DataPath(model, i) + ", " + Bytes(model.sources[i]->size()));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/tool.h"
+#include "tools/units.h"
 
 namespace quant {
 #define NIBBLE_TOOL(name) std::unique_ptr<Tool> Make##name();
@@ -38,7 +39,7 @@ std::string Overview(const std::vector<std::unique_ptr<Tool>>& tools) {
 }
 
 int Fail(const Status& status) {
-  Print(stderr, fmt::format("nibble: error: {}\n", Message(status)));
+  Print(stderr, fmt::format("nibble: error: {}\n", Printable(Message(status))));
   if (ExitCode(status) == 70) Print(stderr, "nibble: this is a bug in Nibble, not in your model; please report it\n");
   return ExitCode(status);
 }

@@ -32,6 +32,14 @@ std::string Bytes(int64_t bytes) {
 
 std::string Real(double value) { return fmt::format("{:.6g}", value); }
 
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n') || byte == 0x7F) c = '?';
+  }
+  return text;
+}
+
 int64_t PeakResidentBytes() {
   std::ifstream in("/proc/self/status");
   for (std::string word; in >> word;) {

@@ -82,6 +82,12 @@ def relu_with_samples():
         (target / "output_0.pb").write_bytes(numpy_helper.from_array(y, "y").SerializeToString(deterministic=True))
 
 
+def odd_names():
+    """Names that would drive a terminal, and one that is empty."""
+    nodes = [helper.make_node("MatMul", ["x", "w\x1b[31m\n"], ["a::b:0"], name="")]
+    save("odd_names", nodes, [value("x", "n", 4)], [value("a::b:0", "n", 8)], {"w\x1b[31m\n": wave(4, 8)})
+
+
 def samples():
     np.savez(TARGET / "wrong_shape.npz", x=wave(2, 15))
     np.savez(TARGET / "wrong_dtype.npz", x=wave(2, 16).astype(np.float64))
@@ -109,6 +115,7 @@ def main():
     dangling()
     relu_with_samples()
     samples()
+    odd_names()
 
 
 main()
