@@ -7,7 +7,7 @@
 namespace quant {
 namespace {
 
-// Floats of a tile. With the codes and the copies that transposing takes, a thread holds less than 4 MiB.
+// Floats of a tile. With the codes and the copies that transposing takes, a thread holds a few MiB.
 constexpr int64_t kTileFloats = int64_t{1} << 18;
 // Runs long enough for a read or a write to be worth its call.
 constexpr int64_t kRun = 512;

@@ -1,6 +1,6 @@
 // The deferred tensors of one quantized weight: codes, scales and, where the form has them, zero points, made
-// together while the source is streamed: once, or twice where one scale covers more than a tile. A thread holds less
-// than 4 MiB, whatever the weight's size (a deferred source is materialized first, however); threads split a weight by
+// together while the source is streamed: once, or twice where one scale covers more than a tile. A thread holds a
+// few MiB, whatever the weight's size (a deferred source is materialized first, however); threads split a weight by
 // whole groups; the bytes don't depend on the number of threads.
 #pragma once
 

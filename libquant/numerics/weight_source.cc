@@ -144,7 +144,7 @@ Status WeightSource::ReadTransposed(int64_t k, int64_t rows, int64_t c, int64_t 
       TransposeFloats(owned + first, stride, n, rows, tile.floats.data() + j, columns);
       continue;
     }
-    Grow(tile.rows, kTogether * rows);
+    Grow(tile.rows, n * rows);
     if (rows == stride) {
       RETURN_IF_ERROR(ReadFlat(first, n * rows, tile.rows.data(), tile.raw));
     } else {
