@@ -2,13 +2,14 @@
 # The demo: a small vision transformer for 8x8 digits, to INT4, and what that cost. Usage: demo.sh NIBBLE
 set -euo pipefail
 nibble=$1
-data="$(dirname "$(readlink -f "$0")")/../testdata/digits"
+nibble=$(readlink -f "$nibble")
+data=$(readlink -f "$(dirname "$0")/../testdata/digits")
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
+# Runs a command and prints it and its output without the folders.
 show() {
-  printf '\n$ %s\n' "nibble $(printf '%s ' "$@" | sed "s#$data/##g; s#$out/##g; s# \$##")"
-  "$nibble" "$@"
+  { printf '\n$ nibble'; printf ' %s' "$@"; printf '\n'; "$nibble" "$@"; } | sed "s#$data/##g; s#$out/##g"
 }
 
 show quantize "$data/digits_vit.onnx" -o "$out/digits_int4.onnx" --weights int4 --group-size 32

@@ -58,21 +58,7 @@ void AddWarning(WeightForm& form, const std::string& text) {
   form.warning += (form.warning.empty() ? "" : "; ") + text;
 }
 
-// ONNX Runtime 1.30 joins Gemm and activation first, and a bias that callers may override then keeps the weight apart.
-bool HasOverridableBiasBeforeActivation(const Graph& graph, const Node& node) {
-  if (node.op_type != "Gemm" || node.inputs.size() < 3 || node.inputs[2] == kNoValue) return false;
-  const Value& bias = graph.value(node.inputs[2]);
-  if (!bias.is_input || !bias.is_initializer) return false;
-  constexpr std::string_view kActivations[] = {"Relu",        "LeakyRelu", "Tanh",    "Sigmoid",
-                                               "HardSigmoid", "Elu",       "Softplus"};
-  const auto& uses = graph.value(node.outputs[0]).uses;
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return use.node != kNoNode && std::find(std::begin(kActivations), std::end(kActivations),
-                                            graph.node(use.node).op_type) != std::end(kActivations);
-  });
-}
-
-void WarnOfSlowMatrix(WeightForm& form, const Graph& graph, const Node& node, const WeightSite& site) {
+void WarnOfSlowMatrix(WeightForm& form, const Node& node, const WeightSite& site) {
   const bool blocked = form.spec.granularity == Granularity::kGroup;
   if (blocked && !IsKernelBlock(form.spec.group_size)) {
     AddWarning(form,
@@ -81,9 +67,6 @@ void WarnOfSlowMatrix(WeightForm& form, const Graph& graph, const Node& node, co
   }
   if (node.op_type == "Gemm" && !IsPlainGemm(node)) {
     AddWarning(form, "Gemm with transA, alpha or beta: ONNX Runtime dequantizes on every run");
-  }
-  if (HasOverridableBiasBeforeActivation(graph, node)) {
-    AddWarning(form, "its bias is a graph input too and an activation follows: ONNX Runtime dequantizes on every run");
   }
   if (form.spec.scale_dtype != form.activation) {
     AddWarning(form, "scales of another type than the activation need a Cast: ONNX Runtime dequantizes on every run");
@@ -104,8 +87,7 @@ void SingleGroupIsChannel(WeightForm& form) {
   form.note = "the reduction is a single group";
 }
 
-void FinishMatrix(WeightForm& form, const Graph& graph, const Node& node, const WeightSite& site,
-                  const QuantizeOptions& options) {
+void FinishMatrix(WeightForm& form, const Node& node, const WeightSite& site, const QuantizeOptions& options) {
   if (options.emit == Emit::kNBits) {
     form.kind = FormKind::kNBits;
     form.layout = CodeLayout::kNBits;
@@ -115,7 +97,7 @@ void FinishMatrix(WeightForm& form, const Graph& graph, const Node& node, const 
   form.kind = FormKind::kQdqMatrix;
   form.layout = CodeLayout::kReductionMajor;
   SingleGroupIsChannel(form);
-  WarnOfSlowMatrix(form, graph, node, site);
+  WarnOfSlowMatrix(form, node, site);
 }
 
 void FinishKernel(WeightForm& form) {
@@ -174,7 +156,7 @@ Answer ChooseForm(const Graph& graph, const WeightSite& site, const QuantizeOpti
   if (options.emit == Emit::kNBits && form.spec.scale_dtype != form.activation) {
     return fmt::format("MatMulNBits takes scales of its activation's type, {}", NameOf(form.activation));
   }
-  FinishMatrix(form, graph, first, site, options);
+  FinishMatrix(form, first, site, options);
   return form;
 }
 
