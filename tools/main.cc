@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libquant/base/file.h"
 #include "tools/tool.h"
 #include "tools/units.h"
 
@@ -97,6 +98,7 @@ int Main(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   // A file larger than the process may write is a failed write then, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  quant::RemovePendingFilesOnSignal();
   try {
     return quant::Main({argv + (argc > 0 ? 1 : 0), argv + argc});
   } catch (const std::bad_alloc&) {

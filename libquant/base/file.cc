@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -16,6 +18,33 @@ FileId IdOf(const struct stat& st) { return {static_cast<uint64_t>(st.st_dev), s
 
 Status WriteFailure(const std::string& path, int error) {
   return OutputError("cannot write {}: {}", path, std::strerror(error));
+}
+
+// Temporaries of writes under way, where a signal handler can read them: a fixed table of names, each with a flag that
+// is set last. A write that finds no free row is not removed on a signal; nothing else depends on it.
+struct PendingName {
+  std::atomic<int> state{0};  // 0 free, 1 being filled, 2 in use
+  std::array<char, 4096> path;
+};
+std::array<PendingName, 8> pending_names;
+
+void NotePending(const std::string& path) {
+  if (path.size() >= pending_names[0].path.size()) return;
+  for (PendingName& row : pending_names) {
+    int free = 0;
+    if (!row.state.compare_exchange_strong(free, 1)) continue;
+    std::memcpy(row.path.data(), path.c_str(), path.size() + 1);
+    row.state = 2;
+    return;
+  }
+}
+
+void OnSignal(int signal) {
+  for (PendingName& row : pending_names) {
+    if (row.state == 2) unlink(row.path.data());
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 Status SyncFolderOf(const std::string& path) {
@@ -88,12 +117,24 @@ StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(const std::string& ta
   std::string temporary = fmt::format("{}.nibble-tmp-{}-{}", target, getpid(), counter++);
   int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return WriteFailure(target, errno);
+  NotePending(temporary);
   return std::unique_ptr<PendingFile>(new PendingFile(target, std::move(temporary), fd));
+}
+
+void PendingFile::Forget() const {
+  for (PendingName& row : pending_names) {
+    if (row.state == 2 && temporary_ == row.path.data()) row.state = 0;
+  }
+}
+
+void RemovePendingFilesOnSignal() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
 }
 
 PendingFile::~PendingFile() {
   if (fd_ >= 0) close(fd_);
   if (!committed_) unlink(temporary_.c_str());
+  Forget();
 }
 
 Status PendingFile::Reserve(int64_t size) {

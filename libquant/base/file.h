@@ -67,6 +67,8 @@ class PendingFile {
   friend Status CommitFiles(const std::vector<PendingFile*>& in_order);
   PendingFile(std::string target, std::string temporary, int fd)
       : target_(std::move(target)), temporary_(std::move(temporary)), fd_(fd) {}
+  // Ends the signal handler's interest in the temporary.
+  void Forget() const;
   std::string target_;
   std::string temporary_;
   int fd_;
@@ -76,6 +78,10 @@ class PendingFile {
 // Syncs all files, then renames them in order. With more than one, the last one's old target is unlinked
 // first: a crash in between leaves no model rather than a model with another model's data.
 Status CommitFiles(const std::vector<PendingFile*>& in_order);
+
+// From now on an interrupt, hang-up or termination removes the temporary files of writes under way, then ends the
+// process as it would have. For main functions only.
+void RemovePendingFilesOnSignal();
 
 // Whole-file convenience over PendingFile.
 Status WriteFileAtomically(const std::string& target, std::string_view bytes);

@@ -3,6 +3,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -35,13 +36,13 @@ def unreadable_models(oracle):
     expect(oracle, "a folder", 3, [], "inspect", folder)
 
 
-def external_model(path, location, offset=0, length=WEIGHT.nbytes):
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=WEIGHT.shape, data_location=TensorProto.EXTERNAL)
+def external_model(path, location, offset=0, length=WEIGHT.nbytes, dims=WEIGHT.shape):
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
         tensor.external_data.add(key=key, value=value)
     graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
-                              [helper.make_tensor_value_info("x", 1, ["n", 256])],
-                              [helper.make_tensor_value_info("y", 1, ["n", 256])], [tensor])
+                              [helper.make_tensor_value_info("x", 1, ["n", dims[0]])],
+                              [helper.make_tensor_value_info("y", 1, ["n", dims[1]])], [tensor])
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
 
 
@@ -113,6 +114,24 @@ def full_disk(oracle):
     print("NOT RUN: a full file system (mounting one needs root)")
 
 
+def interrupted(oracle):
+    """A termination while the output is written: the temporary file goes, the process ends by the signal."""
+    folder = oracle.folder / "interrupted"
+    folder.mkdir()
+    size = 16384
+    with open(folder / "zeros.bin", "wb") as zeros:
+        zeros.truncate(size * size * 4)
+    external_model(folder / "m.onnx", "zeros.bin", length=size * size * 4, dims=(size, size))
+    running = subprocess.Popen([oracle.nibble, "quantize", folder / "m.onnx", "-o", folder / "out.onnx", "--threads", "1"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while running.poll() is None and not any("nibble-tmp" in name for name in os.listdir(folder)):
+        time.sleep(0.001)
+    running.send_signal(signal.SIGTERM)
+    code = running.wait(timeout=60)
+    oracle.check("a termination ends the process", code == -signal.SIGTERM, f"exit {code}")
+    oracle.check("and leaves nothing", sorted(os.listdir(folder)) == ["m.onnx", "zeros.bin"], str(os.listdir(folder)))
+
+
 def main():
     oracle = Oracle()
     unreadable_models(oracle)
@@ -120,6 +139,7 @@ def main():
     missing_operator(oracle)
     samples(oracle)
     full_disk(oracle)
+    interrupted(oracle)
     expect(oracle, "an output folder that is not there", 5, [], "quantize", oracle.digits / "digits_vit.onnx", "-o",
            oracle.folder / "none" / "out.onnx")
     oracle.finish()
