@@ -46,6 +46,7 @@ inline std::string Testdata(const std::string& name) { return std::string(NIBBLE
 
 template <typename T>
 Tensor Make(Dims dims, const std::vector<T>& values) {
+  if (values.empty()) return Tensor::Allocate(DTypeOf<T>(), std::move(dims));
   return Tensor::Of<T>(std::move(dims), std::span<const T>(values));
 }
 template <typename T>

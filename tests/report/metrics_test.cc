@@ -12,6 +12,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 template <typename T>
 Tensor Make(Dims dims, const std::vector<T>& values) {
+  if (values.empty()) return Tensor::Allocate(DTypeOf<T>(), std::move(dims));
   return Tensor::Of<T>(std::move(dims), std::span<const T>(values));
 }
 Tensor Floats(Dims dims, const std::vector<float>& values) { return Make<float>(std::move(dims), values); }
