@@ -75,7 +75,7 @@ class Tensor {
   static Tensor Allocate(DType dtype, Dims dims);
   // Owned copy of the elements of a byte-sized-or-larger type.
   template <typename T>
-  static Tensor Of(Dims dims, std::span<const T> values) {
+  static Tensor Of(Dims dims, std::span<const T> values) {  // NOLINT(performance-unnecessary-value-param): moved
     Tensor t = Allocate(DTypeOf<T>(), std::move(dims));
     std::memcpy(t.mutable_bytes().data(), values.data(), values.size_bytes());
     return t;
