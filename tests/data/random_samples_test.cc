@@ -51,7 +51,7 @@ TEST_CASE("a sample depends on seed, index and name alone") {
   CHECK(!SameBytes(Sample({x}, 0, 2)[0].second, first[0].second));
 }
 
-TEST_CASE("floats are uniform in [-1, 1), also in narrow types") {
+TEST_CASE("floats are uniform from -1 to below 1, also in narrow types") {
   const auto check = [](const std::vector<float>& values, double spacing) {
     double sum = 0;
     double squares = 0;
