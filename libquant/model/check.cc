@@ -45,6 +45,22 @@ void ForgetShapes(onnx::GraphProto* graph, bool outputs) {
   }
 }
 
+// The checker wants a shape on inputs and outputs, which exporters leave out of outputs they know no shape of, and
+// runtimes don't miss. The proto is only looked at, so any shape will do.
+void FillMissingShapes(onnx::GraphProto* graph) {
+  for (auto* list : {graph->mutable_input(), graph->mutable_output(), graph->mutable_value_info()}) {
+    for (onnx::ValueInfoProto& info : *list) {
+      if (info.type().has_tensor_type()) info.mutable_type()->mutable_tensor_type()->mutable_shape();
+    }
+  }
+  for (auto& node : *graph->mutable_node()) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) FillMissingShapes(attribute.mutable_g());
+      for (auto& inner : *attribute.mutable_graphs()) FillMissingShapes(&inner);
+    }
+  }
+}
+
 // A value's type as found; what was known and is still unknown to inference stays.
 void Take(const onnx::ValueInfoProto& info, Value& value) {
   DType dtype = DType::kUndefined;
@@ -88,7 +104,8 @@ void TakeTypes(const onnx::GraphProto& proto, Graph& graph, RegionId region) {
 Status CheckModel(const Model& model) {
   RegisterSchemas();
   std::vector<Tensor> payloads;
-  ASSIGN_OR_RETURN(const onnx::ModelProto proto, ToSkeleton(model, &payloads));
+  ASSIGN_OR_RETURN(onnx::ModelProto proto, ToSkeleton(model, &payloads));
+  FillMissingShapes(proto.mutable_graph());
   try {
     onnx::checker::check_model(proto);
     return OkStatus();

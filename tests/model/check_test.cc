@@ -1,0 +1,79 @@
+#include "libquant/model/check.h"
+
+#include "libquant/model/text.h"
+#include "tests/catch.h"
+
+namespace quant {
+namespace {
+
+Model Parse(const std::string& text) {
+  auto model = ParseModelText(text);
+  INFO(Message(model.status()));
+  REQUIRE(model.ok());
+  return std::move(*model);
+}
+
+const Value& Named(const Model& model, const std::string& name) {
+  for (ValueId v = 0; v < model.graph.value_count(); ++v) {
+    if (model.graph.value(v).name == name) return model.graph.value(v);
+  }
+  FAIL("no value " << name);
+  return model.graph.value(0);
+}
+
+TEST_CASE("an output without a shape is no fault") {
+  Model model = Parse("<ir_version: 8, opset_import: [\"\": 17]>\ng (float[N,4] x) => (float y) { y = Relu(x) }");
+  for (ValueId v : model.graph.main().outputs) model.graph.value(v).shape.reset();
+  CHECK(CheckModel(model).ok());
+  REQUIRE(InferShapes(model).ok());
+  CHECK(ToString(*Named(model, "y").shape) == "N x 4");
+}
+
+TEST_CASE("a wrong attribute is") {
+  Model model =
+      Parse("<ir_version: 8, opset_import: [\"\": 17]>\ng (float[4] x) => (float[4] y) { y = Relu<axis = 1>(x) }");
+  const Status status = CheckModel(model);
+  CHECK(ExitCode(status) == 3);
+  CHECK(Message(status).find("axis") != std::string::npos);
+}
+
+TEST_CASE("operators of com.microsoft are checked and inferred like any other") {
+  const std::string head =
+      "<ir_version: 8, opset_import: [\"\": 17, \"com.microsoft\": 1]>\ng (float[N,32] x, uint8[8,1,16] b, float[8,1] "
+      "s) => (float[N,8] y) { ";
+  Model model = Parse(head + "t = com.microsoft.MatMulNBits<K = 32, N = 8, block_size = 32>(x, b, s) y = Relu(t) }");
+  CHECK(CheckModel(model).ok());
+  REQUIRE(InferShapes(model).ok());
+  CHECK(ToString(*Named(model, "t").shape) == "N x 8");
+  CHECK(ExitCode(CheckModel(Parse(head + "t = com.microsoft.MatMulNBits<K = 32>(x, b, s) y = Relu(t) }"))) == 3);
+}
+
+TEST_CASE("shapes go through shape arithmetic and around what is unknown") {
+  Model model = Parse(R"(<ir_version: 8, opset_import: ["": 17, "odd": 1]>
+g (float[2,3,4] x) => (float[a,b] y, float[c] z) {
+  s = Shape(x)
+  i = Constant<value = int64 {0}>()
+  n = Gather(s, i)
+  u = Constant<value = int64[1] {0}>()
+  n1 = Unsqueeze(n, u)
+  rest = Constant<value = int64[1] {-1}>()
+  shape = Concat<axis = 0>(n1, rest)
+  r = Reshape(x, shape)
+  y = Relu(r)
+  o = odd.Strange(x)
+  z = Relu(o)
+})");
+  CHECK(CheckModel(model).ok());
+  REQUIRE(InferShapes(model).ok());
+  CHECK(ToString(*Named(model, "r").shape) == "2 x 12");
+}
+
+TEST_CASE("a wrong shape in the file does not stop inference") {
+  Model model = Parse(
+      "<ir_version: 8, opset_import: [\"\": 17]>\ng (float[2,3] x) => (float[7,7] y) { t = Relu(x) y = Relu(t) }");
+  CHECK(InferShapes(model).ok());
+  CHECK(ToString(*Named(model, "t").shape) == "2 x 3");
+}
+
+}  // namespace
+}  // namespace quant
