@@ -141,7 +141,7 @@ Status Tensor::ReadBytes(int64_t offset, std::span<std::byte> out) const {
   }
   if (auto range = file_range()) return range->file->Read(range->offset + offset, out);
   if (!is_owned()) return BugError("part of a deferred tensor was asked for");
-  std::memcpy(out.data(), bytes().data() + offset, out.size());
+  if (!out.empty()) std::memcpy(out.data(), bytes().data() + offset, out.size());
   return OkStatus();
 }
 
@@ -161,7 +161,7 @@ Status MemorySink::Write(int64_t offset, std::span<const std::byte> bytes) {
       bytes.size() > out_.size() - static_cast<size_t>(offset)) {
     return BugError("a producer wrote {} bytes at {} of {}", bytes.size(), offset, out_.size());
   }
-  std::memcpy(out_.data() + offset, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(out_.data() + offset, bytes.data(), bytes.size());
   return OkStatus();
 }
 

@@ -77,7 +77,7 @@ class Tensor {
   template <typename T>
   static Tensor Of(Dims dims, std::span<const T> values) {  // NOLINT(performance-unnecessary-value-param): moved
     Tensor t = Allocate(DTypeOf<T>(), std::move(dims));
-    std::memcpy(t.mutable_bytes().data(), values.data(), values.size_bytes());
+    if (!values.empty()) std::memcpy(t.mutable_bytes().data(), values.data(), values.size_bytes());
     return t;
   }
   template <typename T>

@@ -19,6 +19,15 @@ int64_t PeakResident() {
   return 0;
 }
 
+// The sanitizers keep freed memory for a while: then there is nothing to be learnt from the peak.
+void CheckPeak(int64_t before, int64_t limit) {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("memory is not measured under sanitizers: " << PeakResident() - before << " of " << limit);
+#else
+  CHECK(PeakResident() - before < limit);
+#endif
+}
+
 TEST_CASE("tensors are freed after their last use, and buffers used again") {
   // 40 steps of 32 MiB each: 1.25 GiB if they were kept.
   SmallModel m;
@@ -37,7 +46,7 @@ TEST_CASE("tensors are freed after their last use, and buffers used again") {
     REQUIRE(out.ok());
     CHECK((*out)[0].second.data<float>()[kElements - 1] == 1.5f);
   }
-  CHECK(PeakResident() - before < 160 * kMiB);
+  CheckPeak(before, 160 * kMiB);
 }
 
 TEST_CASE("a weight that only folded nodes read is let go") {
@@ -69,7 +78,7 @@ TEST_CASE("a weight that only folded nodes read is let go") {
   auto out = (*session)->Run({{"x", Tensor::Scalar(0.0f)}});
   REQUIRE(out.ok());
   CHECK((*out)[0].second.data<float>()[0] == 8);
-  CHECK(PeakResident() - before < 160 * kMiB);
+  CheckPeak(before, 160 * kMiB);
 }
 
 }  // namespace
