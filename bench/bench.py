@@ -97,6 +97,7 @@ def feeds_of(session):
 def bench_executor(nibble, path, folder, samples=20):
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
+    options.log_severity_level = 3  # errors only
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     feeds = feeds_of(session)
     session.run(None, feeds)
