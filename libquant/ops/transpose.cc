@@ -10,7 +10,7 @@ namespace quant {
 namespace {
 
 // Output 0 of `dims`, read from x by strides.
-Status EmitStrided(KernelContext& context, const Tensor& x, int64_t base, Dims dims,
+Status EmitStrided(KernelContext& context, const Tensor& x, int64_t base, const Dims& dims,
                    const std::vector<int64_t>& strides, const Dims& shown_as) {
   ASSIGN_OR_RETURN(const int64_t element, ElementBytes(x));
   ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), shown_as));
