@@ -163,7 +163,9 @@ Status EvalExtreme(KernelContext& context) {
       best = kMax ? -std::numeric_limits<W>::infinity() : std::numeric_limits<W>::infinity();
     for (int64_t i = 0; i < n; ++i) {
       const W v = static_cast<W>(row[i]);
-      if (v != v) return v;
+      if constexpr (std::is_floating_point_v<W>) {
+        if (std::isnan(v)) return v;
+      }
       best = kMax ? std::max(best, v) : std::min(best, v);
     }
     return best;
