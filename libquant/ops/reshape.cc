@@ -3,6 +3,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/axes.h"
+#include "libquant/ops/mover.h"
 
 namespace quant {
 namespace {
@@ -100,17 +101,6 @@ Status EvalDropout(KernelContext& context) {
   ASSIGN_OR_RETURN(Tensor * mask, context.Allocate(1, DType::kBool, context.in(0).dims()));
   std::fill(mask->mutable_data<bool>().begin(), mask->mutable_data<bool>().end(), true);
   return OkStatus();
-}
-
-OpDef Mover(std::string_view name, std::vector<int64_t> since, int min_inputs, Status (*eval)(KernelContext&),
-            std::string_view summary) {
-  return {.name = name,
-          .since = std::move(since),
-          .min_inputs = min_inputs,
-          .eval = eval,
-          .role = PassThrough{},
-          .exactness = Exactness::kExact,
-          .summary = summary};
 }
 
 }  // namespace

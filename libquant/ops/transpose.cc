@@ -4,6 +4,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/axes.h"
+#include "libquant/ops/mover.h"
 #include "libquant/ops/strided_copy.h"
 
 namespace quant {
@@ -140,17 +141,6 @@ Status EvalSpaceToDepth(KernelContext& context) {
   const int64_t n = x.dims()[0], c = x.dims()[1], h = x.dims()[2] / b, w = x.dims()[3] / b, row = x.dims()[3];
   return EmitStrided(context, x, 0, {n, b, b, c, h, w}, {c * h * b * row, row, 1, h * b * row, b * row, b},
                      {n, c * b * b, h, w});
-}
-
-OpDef Mover(std::string_view name, std::vector<int64_t> since, int min_inputs, Status (*eval)(KernelContext&),
-            std::string_view summary) {
-  return {.name = name,
-          .since = std::move(since),
-          .min_inputs = min_inputs,
-          .eval = eval,
-          .role = PassThrough{},
-          .exactness = Exactness::kExact,
-          .summary = summary};
 }
 
 }  // namespace
