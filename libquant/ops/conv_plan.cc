@@ -92,6 +92,15 @@ bool ConvPlan::is_depthwise() const {
          axes[0].kernel == 1 && axes[0].out == 1 && axes[0].pad_begin == 0;
 }
 
+void ConvPlan::CountElements() {
+  in_plane = out_plane = taps = 1;
+  for (const WindowAxis& axis : axes) {
+    in_plane *= axis.in;
+    out_plane *= axis.out;
+    taps *= axis.kernel;
+  }
+}
+
 StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const Tensor& w, const Tensor* bias) {
   ConvPlan plan;
   plan.groups = context.attributes().Int("group", 1);
@@ -104,11 +113,7 @@ StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const
   plan.out_channels = w.dims()[0] / plan.groups;
   plan.out_dims = WithSpatial(plan.batch, w.dims()[0], window);
   if (!CheckedProduct(plan.out_dims)) return DataError("the output {} overflows", ToString(plan.out_dims));
-  for (const WindowAxis& axis : plan.axes) {
-    plan.in_plane *= axis.in;
-    plan.out_plane *= axis.out;
-    plan.taps *= axis.kernel;
-  }
+  plan.CountElements();
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// What a checked Conv node computes, in numbers. Shared by its kernels.
+// What a checked Conv or ConvTranspose node computes, in numbers. Shared by their kernels.
 #pragma once
 
 #include "libquant/ops/op_def.h"
@@ -17,6 +17,7 @@ struct ConvPlan {
   int64_t taps = 1;       // elements of one kernel
   Dims out_dims;
 
+  void CountElements();  // sets the planes and the taps from `axes`
   int64_t reduction() const { return in_channels * taps; }
   bool is_pointwise() const;  // 1x1, stride 1, no pads: the input is the matrix
   bool is_depthwise() const;  // one input channel a group, at most two spatial axes

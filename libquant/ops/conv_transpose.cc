@@ -5,25 +5,18 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
+#include "libquant/ops/conv_plan.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/gemm.h"
 #include "libquant/ops/scratch.h"
-#include "libquant/ops/window.h"
 
 namespace quant {
 namespace {
 
-struct TransposePlan {
-  int64_t batch = 0, groups = 1, in_channels = 0, out_channels = 0;  // channels of one group
-  std::array<WindowAxis, 3> axes;                                    // `in` and `out` as the node has them
-  int64_t in_plane = 1, out_plane = 1, taps = 1;
-  Dims out_dims;
-};
-
-StatusOr<TransposePlan> PlanTranspose(const KernelContext& context) {
+StatusOr<ConvPlan> PlanTranspose(const KernelContext& context) {
   const Tensor &x = context.in(0), &w = context.in(1);
   const Tensor* bias = context.input(2);
-  TransposePlan plan;
+  ConvPlan plan;
   plan.groups = context.attributes().Int("group", 1);
   if (x.rank() < 3 || w.rank() != x.rank()) {
     return DataError("an input of {} with a weight of {}", ToString(x.dims()), ToString(w.dims()));
@@ -46,11 +39,7 @@ StatusOr<TransposePlan> PlanTranspose(const KernelContext& context) {
   plan.out_channels = w.dims()[1];
   plan.out_dims = WithSpatial(plan.batch, *filters, window);
   if (!CheckedProduct(plan.out_dims)) return DataError("the output {} overflows", ToString(plan.out_dims));
-  for (const WindowAxis& axis : plan.axes) {
-    plan.in_plane *= axis.in;
-    plan.out_plane *= axis.out;
-    plan.taps *= axis.kernel;
-  }
+  plan.CountElements();
   return plan;
 }
 
@@ -82,7 +71,7 @@ void ScatterTap(const std::array<WindowAxis, 3>& axes, const std::array<int64_t,
 constexpr int64_t kPanelElements = 512 * 1024;
 
 template <typename T>
-void TransposedConv(const KernelContext& context, const TransposePlan& plan, const T* x, const T* w, const T* bias,
+void TransposedConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
                     T* y) {
   // A panel holds all positions of some filters' taps.
   const int64_t of_filter = std::max<int64_t>(plan.taps * plan.in_plane, 1);
@@ -118,7 +107,7 @@ void TransposedConv(const KernelContext& context, const TransposePlan& plan, con
 Status EvalConvTranspose(KernelContext& context) {
   const Tensor &x = context.in(0), &w = context.in(1);
   RETURN_IF_ERROR(SameTypes(context, {1, 2}));
-  ASSIGN_OR_RETURN(const TransposePlan plan, PlanTranspose(context));
+  ASSIGN_OR_RETURN(const ConvPlan plan, PlanTranspose(context));
   return WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));
