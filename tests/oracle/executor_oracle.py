@@ -2,9 +2,18 @@
 
 The limit is 1e-5. Where exponentials or long sums compound it is 1e-4, with the reason.
 """
-from common import Oracle, answers, feeds_for, session, worst
+import itertools
 
-LOOSER = {}  # model -> (limit, reason); none is needed
+import numpy as np
+
+from common import DIGIT_NETS, Oracle, answers, feeds_for, session, worst
+
+LOOSER = {
+    # stage2_delta_k is the tanh of a sum that cancels: at seed 0 the answer is 0.001 where it is 0.1 to 0.2 elsewhere.
+    # Beside the same net in float64 ONNX Runtime is then 3e-5 off and our executor 7e-6.
+    "fr_age": 1e-4,
+}
+SEEDS = range(6)
 
 
 def shapes_of(name):
@@ -14,18 +23,17 @@ def shapes_of(name):
 def main():
     oracle = Oracle()
     for model in oracle.models():
-        limit, _ = LOOSER.get(model.stem, (1e-5, ""))
+        limit = LOOSER.get(model.stem, 1e-5)
         reference = session(model)
-        for dynamic in shapes_of(model.stem):
-            feeds = feeds_for(model, 3, dynamic)
-            if model.stem in ("super_resolution", "digits_cnn", "digits_vit"):  # dynamic batch
-                feeds = {name: value.repeat(3, 0) * [[[[1]]], [[[0.5]]], [[[2]]]] for name, value in feeds.items()}
-                feeds = {name: value.astype("float32") for name, value in feeds.items()}
-            expected = answers(reference, feeds)
-            got = oracle.outputs(model, feeds)
-            error = worst(expected, got)
-            print(f"{model.stem} ({dynamic}): relative RMS {error:.1e}")
-            oracle.check(f"{model.stem} at {dynamic}", error <= limit, f"relative RMS {error:.2e} is above {limit}")
+        errors = []
+        for seed, dynamic in itertools.product(SEEDS, shapes_of(model.stem)):
+            feeds = feeds_for(model, seed, dynamic)
+            if model.stem in ("super_resolution", *DIGIT_NETS):  # dynamic batch
+                feeds = {name: np.concatenate([value, value * 0.5, value * 2]).astype(np.float32) for name, value in feeds.items()}
+            error = worst(answers(reference, feeds), oracle.outputs(model, feeds))
+            errors.append(error)
+            oracle.check(f"{model.stem}, seed {seed}, {dynamic}", error <= limit, f"relative RMS {error:.2e} is above {limit}")
+        print(f"{model.stem}: largest relative RMS of {len(errors)} inputs {max(errors):.1e}")
     oracle.finish()
 
 
