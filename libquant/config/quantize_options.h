@@ -3,30 +3,64 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "libquant/base/status.h"
 #include "libquant/numerics/quantize.h"
 
 namespace quant {
 
 enum class Emit { kQdq, kNBits };
+enum class Keep { kFloat, kHalf };
 
-struct QuantizeOptions {
+// How one weight is stored.
+struct WeightFormat {
   std::string weights = "int4";  // a Format's name
   Granularity granularity = Granularity::kGroup;
   int64_t group_size = 32;
   Scheme scheme = Scheme::kSymmetric;
+  DType scale_type = DType::kUndefined;  // kUndefined: the activation's type
+};
+
+// A rule for the weights whose name, or a reader's, matches; the first rule that does is the weight's.
+struct WeightRule {
+  std::string match;  // RE2, found anywhere in a name; empty: every name
+  std::string op;     // type of a reader; empty: every one
+  bool skip = false;  // they stay float
+  // Else they are stored in this format: keys of WeightFormat with their words; the rest is as for all other weights.
+  std::vector<std::pair<std::string, std::string>> format;
+  std::string where;          // "rules.yaml:7", for messages
+  std::string Label() const;  // "rule 'attn' (rules.yaml:7)"
+};
+
+struct QuantizeOptions {
+  WeightFormat format;
   Emit emit = Emit::kQdq;
-  // kUndefined: the activation's type.
-  DType scale_type = DType::kUndefined;
+  Keep keep = Keep::kFloat;  // type of the weights that are not quantized
   NonFinite non_finite = NonFinite::kError;
-  int64_t accuracy_level = 4;        // of MatMulNBits
-  bool accuracy_level_set = false;   // given by the user: then an error with qdq, where it has no effect
-  std::vector<std::string> skip;     // RE2 on node or weight names
-  std::vector<std::string> skip_op;  // operator types
-  std::vector<std::string> only;     // RE2
+  int64_t accuracy_level = 4;           // of MatMulNBits
+  bool accuracy_level_set = false;      // given by the user: then an error with qdq, where it has no effect
+  std::vector<std::string> skip;        // RE2 on node or weight names
+  std::vector<std::string> skip_op;     // operator types
+  std::vector<std::string> only;        // RE2
+  std::vector<std::string> include_op;  // operator types whose weights are quantized on request only
+  std::vector<WeightRule> rules;
   std::string target = "portable";
 };
+
+// Sets an option by the name and the words that flags and files share: "group-size", "channel". A key that holds a
+// list (skip, skip-op, only, include-op) takes one entry more. UsageError naming the key and what it takes; unknown
+// keys too.
+Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value);
+// The keys that SetQuantizeOption knows, and of these the ones that hold a list.
+const std::vector<std::string>& QuantizeOptionKeys();
+bool HoldsList(std::string_view key);
+
+// The same for the keys of a WeightFormat alone: weights, group-size, scheme, scale-type.
+Status SetFormatOption(WeightFormat& format, std::string_view key, const std::string& value);
+const std::vector<std::string>& FormatOptionKeys();
 
 // A runtime the result is for. `portable` allows what every one of them takes.
 struct Target {

@@ -64,15 +64,16 @@ Status GraphEdit::ApplyTo(Graph& graph, std::vector<ValueId>* made) const {
   const RegionId region = graph.node(anchor_).region;
   std::vector<ValueId> ids;
   for (const NewValue& v : values_) {
+    if (v.constant) {
+      ids.push_back(graph.AddConstant(v.name_hint, *v.constant, v.region >= 0 ? v.region : region));
+      continue;
+    }
     Value value;
     value.name = graph.FreshName(v.name_hint);
     value.dtype = v.dtype;
     value.shape = v.shape;
     value.region = v.region >= 0 ? v.region : region;
-    value.constant = v.constant;
-    value.is_initializer = v.constant.has_value();
     ids.push_back(graph.AddValue(std::move(value)));
-    if (v.constant) graph.region(graph.value(ids.back()).region).initializers.push_back(ids.back());
   }
   const auto resolve = [&](ValueRef r) { return r.made >= 0 ? ids[static_cast<size_t>(r.made)] : r.id; };
   const auto build = [&](const NewNode& n, std::string name, RegionId where) {

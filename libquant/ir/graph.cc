@@ -53,6 +53,29 @@ ValueId Graph::AddValue(Value value) {
   return value_count() - 1;
 }
 
+ValueId Graph::AddConstant(std::string_view name_hint, Tensor tensor, RegionId where) {
+  Value value;
+  value.name = FreshName(name_hint);
+  value.dtype = tensor.dtype();
+  value.shape = ShapeOf(tensor.dims());
+  value.region = where;
+  value.constant = tensor;
+  value.is_initializer = !is_function;
+  const ValueId id = AddValue(std::move(value));
+  if (!is_function) {
+    region(where).initializers.push_back(id);
+    return id;
+  }
+  Node maker;
+  maker.op_type = "Constant";
+  maker.region = where;
+  maker.outputs = {id};
+  maker.attributes.Set("value", std::move(tensor));
+  const NodeId node = AddNode(std::move(maker));
+  MoveBefore(node, region(where).nodes.front());
+  return id;
+}
+
 NodeId Graph::AddNode(Node n) {
   const NodeId id = node_count();
   if (!n.name.empty()) names_.insert(n.name);

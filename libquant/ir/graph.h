@@ -99,11 +99,16 @@ class Graph {
   // "Conv_3", or "Conv#17 -> y" for a node without a name.
   std::string NodeLabel(NodeId id) const;
 
+  // True for the body of a model's function: it has no initializers and keeps its constants in Constant nodes.
+  bool is_function = false;
+
   // Building blocks, used by the reader and by Apply. They keep producers and uses right.
   RegionId AddRegion(RegionId parent, NodeId owner);
   ValueId AddValue(Value value);
   // Appends to its region's order.
   NodeId AddNode(Node node);
+  // A constant of the region under an unused name: an initializer, or a Constant node at the front of a function.
+  ValueId AddConstant(std::string_view name_hint, Tensor tensor, RegionId region);
   void AddOutput(RegionId region, ValueId value);
   void SetInput(NodeId node, int32_t index, ValueId value);
   void SetOutput(RegionId region, int32_t index, ValueId value);

@@ -39,7 +39,7 @@ const std::map<std::string, std::set<int64_t>>& Versions() {
 
 bool IsDefaultDomain(const Node& node) { return node.domain.empty() || node.domain == "ai.onnx"; }
 
-Status RaiseNode(Graph& graph, NodeId id, int64_t version, bool in_function) {
+Status RaiseNode(Graph& graph, NodeId id, int64_t version) {
   const std::string op_type = graph.node(id).op_type;
   const auto versions = Versions().find(op_type);
   if (versions == Versions().end())
@@ -50,14 +50,14 @@ Status RaiseNode(Graph& graph, NodeId id, int64_t version, bool in_function) {
     return Unsupported("operator {} cannot be converted from opset {} to {}", op_type, version - 1, version);
   }
   if (row->second == nullptr) return OkStatus();
-  OpsetRewrite rewrite(graph, id, in_function);
+  OpsetRewrite rewrite(graph, id);
   return WithContext((rewrite.*row->second)(), fmt::format("node {}, to opset {}", graph.NodeLabel(id), version));
 }
 
-Status RaiseGraph(Graph& graph, int64_t from, int64_t target, bool in_function) {
+Status RaiseGraph(Graph& graph, int64_t from, int64_t target) {
   for (int64_t version = from + 1; version <= target; ++version) {
     for (NodeId id : graph.AllNodes()) {
-      if (IsDefaultDomain(graph.node(id))) RETURN_IF_ERROR(RaiseNode(graph, id, version, in_function));
+      if (IsDefaultDomain(graph.node(id))) RETURN_IF_ERROR(RaiseNode(graph, id, version));
     }
   }
   return OkStatus();
@@ -99,13 +99,13 @@ Status RaiseOpset(Model& model, int64_t target) {
   const int64_t from = model.OpsetOf("");
   if (from >= target) return OkStatus();
   if (from < 7) return Unsupported("the model is of opset {}; conversion starts at 7", from);
-  RETURN_IF_ERROR(RaiseGraph(model.graph, from, target, /*in_function=*/false));
+  RETURN_IF_ERROR(RaiseGraph(model.graph, from, target));
   for (Function& function : model.functions) {
     for (auto& [domain, version] : function.opsets) {
       if (!domain.empty() && domain != "ai.onnx") continue;
       if (version >= target) continue;
       RETURN_IF_ERROR(
-          WithContext(RaiseGraph(function.body, version, target, /*in_function=*/true), "function " + function.name));
+          WithContext(RaiseGraph(function.body, version, target), "function " + function.name));
       version = target;
     }
   }

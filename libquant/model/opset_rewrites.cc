@@ -10,29 +10,6 @@ Status OpsetRewrite::CheckKnown(std::string_view attribute) {
   return Unsupported("{} of {} is a function's parameter, which an input cannot be", attribute, node().op_type);
 }
 
-ValueId OpsetRewrite::Constant(const std::string& hint, Tensor tensor) {
-  Value value;
-  value.name = graph_.FreshName(hint);
-  value.region = node().region;
-  value.dtype = tensor.dtype();
-  value.shape = ShapeOf(tensor.dims());
-  value.constant = tensor;
-  value.is_initializer = !in_function_;
-  const RegionId region = value.region;
-  const ValueId id = graph_.AddValue(std::move(value));
-  if (!in_function_) {
-    graph_.region(region).initializers.push_back(id);
-    return id;
-  }
-  Node maker;
-  maker.op_type = "Constant";
-  maker.region = region;
-  maker.outputs = {id};
-  maker.attributes.Set("value", std::move(tensor));
-  graph_.MoveBefore(graph_.AddNode(std::move(maker)), id_);
-  return id;
-}
-
 ValueId OpsetRewrite::Before(const std::string& op_type, std::vector<ValueId> inputs, Attributes attributes) {
   Value value;
   value.name = graph_.FreshName(graph_.NodeLabel(id_) + "_" + op_type);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "libquant/base/status.h"
 #include "libquant/ir/graph.h"
@@ -10,8 +11,7 @@ namespace quant {
 
 class OpsetRewrite {
  public:
-  // In a function's body constants become Constant nodes, as functions have no initializers.
-  OpsetRewrite(Graph& graph, NodeId node, bool in_function) : graph_(graph), id_(node), in_function_(in_function) {}
+  OpsetRewrite(Graph& graph, NodeId node) : graph_(graph), id_(node) {}
 
   Status DropSpatial();
   Status OnlyInferenceOutputs();
@@ -37,9 +37,11 @@ class OpsetRewrite {
 
  private:
   Node& node() { return graph_.node(id_); }
+  ValueId Constant(const std::string& hint, Tensor tensor) {
+    return graph_.AddConstant(hint, std::move(tensor), node().region);
+  }
   // Unsupported when the attribute is a function's parameter: then its value is not known here.
   Status CheckKnown(std::string_view attribute);
-  ValueId Constant(const std::string& hint, Tensor tensor);
   // A node just before this one; returns its only output.
   ValueId Before(const std::string& op_type, std::vector<ValueId> inputs, Attributes attributes);
   // The attribute, when it is there, as an int64 vector at input `index`; it goes.
@@ -50,7 +52,6 @@ class OpsetRewrite {
 
   Graph& graph_;
   NodeId id_;
-  bool in_function_;
 };
 
 }  // namespace quant

@@ -308,6 +308,7 @@ Status TakeGraph(onnx::GraphProto* proto, const ProtoContext& context, Graph* gr
 }
 
 Status TakeFunctionBody(onnx::FunctionProto* proto, const ProtoContext& context, Graph* graph) {
+  graph->is_function = true;
   GraphTaker taker(context, graph);
   RETURN_IF_ERROR(taker.TakeFunction(proto));
   taker.ReserveNames();

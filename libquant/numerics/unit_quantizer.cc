@@ -171,8 +171,30 @@ Status UnitQuantizer::WriteCodes(const WeightUnit& unit, int64_t k, int64_t k_en
     return run_.codes.Write(k, rows, unit.c, unit.columns, codes_.data(), bytes_);
   }
   Grow(turned_, rows * unit.columns);
+  if (plan_.view.inner > 0) return WriteRuns(unit, k, k_end);
   TransposeBytes(codes_.data(), rows, unit.columns, turned_.data());
   return run_.codes.Write(unit.c, unit.columns, k, rows, turned_.data(), bytes_);
+}
+
+Status UnitQuantizer::WriteRuns(const WeightUnit& unit, int64_t k, int64_t k_end) {
+  const int64_t inner = plan_.view.inner, columns = unit.columns;
+  const uint8_t* codes = codes_.data();
+  while (k < k_end) {
+    const int64_t outer = k / inner, from = k % inner;
+    const int64_t length = std::min(inner - from, k_end - k);
+    TransposeBytes(codes, length, columns, turned_.data());
+    if (length == inner) {
+      RETURN_IF_ERROR(run_.codes.Write(outer, 1, unit.c * inner, columns * inner, turned_.data(), bytes_));
+    } else {
+      for (int64_t j = 0; j < columns; ++j) {
+        const uint8_t* run = turned_.data() + j * length;
+        RETURN_IF_ERROR(run_.codes.Write(outer, 1, (unit.c + j) * inner + from, length, run, bytes_));
+      }
+    }
+    codes += length * columns;
+    k += length;
+  }
+  return OkStatus();
 }
 
 Status UnitQuantizer::WriteParameters(const WeightUnit& unit) {

@@ -53,6 +53,7 @@ class UnitQuantizer {
   void WidenForInfinities();
   void MakeCodes(const WeightUnit& unit, int64_t k, int64_t k_end);
   Status WriteCodes(const WeightUnit& unit, int64_t k, int64_t k_end);
+  Status WriteRuns(const WeightUnit& unit, int64_t k, int64_t k_end);
   Status WriteParameters(const WeightUnit& unit);
   Status WriteScales(int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t row_length,
                      const float* values);

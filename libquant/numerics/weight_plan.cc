@@ -26,12 +26,17 @@ Status CheckInput(const std::string& name, const Tensor& source, const MatrixVie
     return DataError("weight '{}' has {} bytes, which does not fit its shape {}", name, source.byte_size(),
                      ToString(source.dims()));
   }
-  const bool dense = (view.channel_stride == 1 && view.reduction_stride == view.channels) ||
+  const bool in_runs = view.inner > 0 && view.reduction % view.inner == 0;
+  const bool dense = in_runs || (view.channel_stride == 1 && view.reduction_stride == view.channels) ||
                      (view.reduction_stride == 1 && view.channel_stride == view.reduction);
   if (view.channels < 0 || view.reduction < 0 || CheckedMul(view.channels, view.reduction) != *size ||
       (*size > 0 && !dense)) {
     return BugError("weight '{}' of shape {} viewed as {} x {} with strides {} and {}", name, ToString(source.dims()),
                     view.channels, view.reduction, view.channel_stride, view.reduction_stride);
+  }
+  if ((layout == CodeLayout::kSourceOrder) != (view.inner > 0) ||
+      (view.inner > 0 && spec.granularity == Granularity::kGroup)) {
+    return BugError("weight '{}': a layout that does not fit runs of {}", name, view.inner);
   }
   if (spec.format == nullptr || (spec.scale_dtype != DType::kFloat && spec.scale_dtype != DType::kFloat16)) {
     return BugError("weight '{}': no format, or scales of type {}", name, NameOf(spec.scale_dtype));
@@ -60,6 +65,7 @@ void SetDims(WeightPlan& plan) {
   }
   const int64_t k = plan.view.reduction;
   plan.code_dims = plan.reduction_major() ? Dims{k, n} : Dims{n, k};
+  if (plan.view.inner > 0) plan.code_dims = {k / plan.view.inner, n, plan.view.inner};
   switch (plan.spec.granularity) {
     case Granularity::kTensor:
       plan.scale_dims = {};
@@ -101,7 +107,7 @@ void SetTiles(WeightPlan& plan) {
   const int64_t n = std::max<int64_t>(plan.view.channels, 1);
   const int64_t k = std::max<int64_t>(plan.padded, 1);
   const int64_t granule = std::min(plan.granule, k);
-  const bool source_rows = plan.view.channel_stride == 1;
+  const bool source_rows = plan.view.inner == 0 && plan.view.channel_stride == 1;
   int64_t c = 0;
   if (source_rows && plan.reduction_major()) {
     c = std::min(n, std::max(kRun, kTileFloats / granule));
@@ -125,6 +131,11 @@ void SetTiles(WeightPlan& plan) {
 
 int64_t WeightPlan::zero_row() const { return layout == CodeLayout::kNBits ? zero_dims[1] * (8 / bits()) : parameters; }
 
+int64_t WeightPlan::code_rows() const {
+  if (view.inner > 0) return view.reduction / view.inner;
+  return reduction_major() ? padded : view.channels;
+}
+
 int64_t WeightPlan::unit_count() const {
   if (view.channels == 0 || view.reduction == 0) return 0;
   return CeilDiv(view.channels, tile_channels) * CeilDiv(padded, unit_reduction);
@@ -134,8 +145,9 @@ WeightUnit WeightPlan::unit(int64_t index) const {
   const int64_t across = CeilDiv(view.channels, tile_channels);
   const int64_t down = CeilDiv(padded, unit_reduction);
   // In the order of the source.
-  const int64_t i = view.channel_stride == 1 ? index % across : index / down;
-  const int64_t j = view.channel_stride == 1 ? index / across : index % down;
+  const bool rows_first = view.inner == 0 && view.channel_stride == 1;
+  const int64_t i = rows_first ? index % across : index / down;
+  const int64_t j = rows_first ? index / across : index % down;
   WeightUnit unit;
   unit.c = i * tile_channels;
   unit.columns = std::min(tile_channels, view.channels - unit.c);

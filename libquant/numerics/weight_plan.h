@@ -48,6 +48,8 @@ struct WeightPlan {
   int bits() const { return rule.format.bits; }
   bool reduction_major() const { return layout == CodeLayout::kReductionMajor; }
   bool per_tensor() const { return spec.granularity == Granularity::kTensor; }
+  // The codes as a matrix of this many rows, as they are written.
+  int64_t code_rows() const;
   // Zero points of a channel as stored, the odd nibble's filler in kNBits included.
   int64_t zero_row() const;
 

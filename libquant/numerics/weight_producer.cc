@@ -73,7 +73,8 @@ Status WeightProducer::Produce(std::span<ByteSink* const> sinks) const {
   const WeightSource source(materialized, plan_.view);
   const int64_t channels = plan_.view.channels;
   const bool rm = plan_.reduction_major();
-  CodeWriter codes(sinks[0], plan_.bits(), rm ? plan_.padded : channels, rm ? channels : plan_.padded);
+  const int64_t code_rows = plan_.code_rows();
+  CodeWriter codes(sinks[0], plan_.bits(), code_rows, code_rows == 0 ? 0 : channels * plan_.padded / code_rows);
   const int64_t zero_row = plan_.zero_row();
   CodeWriter zeros(plan_.zero_points ? sinks[2] : nullptr, plan_.bits(), rm ? zero_row : channels,
                    rm ? channels : zero_row);

@@ -15,17 +15,22 @@ namespace quant {
 
 // How the source (float32, float16 or bfloat16 of any dims) is read as a matrix of `channels` x `reduction`:
 // element (c, k) is at c * channel_stride + k * reduction_stride. Exactly one of the strides is 1.
+// With `inner` > 0 the source is [reduction / inner, channels, inner] instead, as ConvTranspose's kernels are:
+// element (c, k) is at (k / inner) * channels * inner + c * inner + k % inner, and the strides are not read.
 struct MatrixView {
   int64_t channels = 0;
   int64_t reduction = 0;
   int64_t channel_stride = 0;
   int64_t reduction_stride = 0;
+  int64_t inner = 0;
+  bool operator==(const MatrixView&) const = default;
 };
 
 // Where codes and parameters go.
 enum class CodeLayout {
   kReductionMajor,  // codes [K, N], parameters [ceil(K/group), N] (group), [N] (channel), [] (tensor)
   kChannelMajor,    // codes [N, K], parameters [N, ceil(K/group)] (group), [N] (channel), [] (tensor)
+  kSourceOrder,     // codes in the order of a source with `inner`; parameters [N] (channel), [] (tensor)
   kNBits,           // MatMulNBits: uint8 codes [N, blocks, group*bits/8], scales [N, blocks], zero points packed
                     // [N, ceil(blocks*bits/8)] or left out when symmetric (then 2^(bits-1) is meant); group only
 };

@@ -106,7 +106,9 @@ Status WeightSource::ReadFlat(int64_t first, int64_t count, float* out, std::vec
 Status WeightSource::ReadTile(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const {
   tile.k = k;
   tile.c = c;
-  if (channels_contiguous()) {
+  if (view_.inner > 0) {
+    RETURN_IF_ERROR(ReadRuns(k, rows, c, columns, tile));
+  } else if (channels_contiguous()) {
     RETURN_IF_ERROR(ReadRows(k, rows, c, columns, tile));
   } else {
     RETURN_IF_ERROR(ReadTransposed(k, rows, c, columns, tile));
@@ -126,6 +128,22 @@ Status WeightSource::ReadRows(int64_t k, int64_t rows, int64_t c, int64_t column
   if (columns == stride) return ReadFlat(k * stride, rows * columns, tile.floats.data(), tile.raw);
   for (int64_t r = 0; r < rows; ++r) {
     RETURN_IF_ERROR(ReadFlat((k + r) * stride + c, columns, tile.floats.data() + r * columns, tile.raw));
+  }
+  return OkStatus();
+}
+
+// Every run of `inner` reduction indices is turned by itself.
+Status WeightSource::ReadRuns(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const {
+  const int64_t inner = view_.inner;
+  Grow(tile.floats, rows * columns);
+  tile.panel = {tile.floats.data(), columns, rows, columns};
+  for (int64_t row = 0; row < rows;) {
+    const int64_t outer = (k + row) / inner, from = (k + row) % inner;
+    const int64_t length = std::min(inner - from, rows - row);
+    Grow(tile.rows, columns * inner);
+    RETURN_IF_ERROR(ReadFlat((outer * view_.channels + c) * inner, columns * inner, tile.rows.data(), tile.raw));
+    TransposeFloats(tile.rows.data() + from, inner, columns, length, tile.floats.data() + row * columns, columns);
+    row += length;
   }
   return OkStatus();
 }

@@ -42,7 +42,7 @@ class WeightSource {
   // `tensor` must outlive this; it is not deferred.
   WeightSource(const Tensor& tensor, const MatrixView& view) : tensor_(tensor), view_(view) {}
 
-  bool channels_contiguous() const { return view_.channel_stride == 1; }
+  bool channels_contiguous() const { return view_.inner == 0 && view_.channel_stride == 1; }
   // `count` elements from `first` on, in the order they are stored.
   Status ReadFlat(int64_t first, int64_t count, float* out, std::vector<std::byte>& raw) const;
   // The whole weight where it lies in memory as float32; else null.
@@ -53,6 +53,7 @@ class WeightSource {
  private:
   Status ReadRows(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const;
   Status ReadTransposed(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const;
+  Status ReadRuns(int64_t k, int64_t rows, int64_t c, int64_t columns, WeightTile& tile) const;
 
   const Tensor& tensor_;
   MatrixView view_;

@@ -2,6 +2,7 @@
 // One file per operator or tight family defines `const OpDef& FooOp()`; one line in ops.def lists it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -71,6 +72,12 @@ struct Weighted {
   // axes but the channel's, and then reduction_axis is null.
   int64_t (*channel_axis)(const Attributes& attributes, int64_t weight_rank);
   int64_t (*reduction_axis)(const Attributes& attributes, int64_t weight_rank);
+  bool on_request = false;  // quantized only when the user names the operator: no runtime makes use of the codes
+};
+// LSTM, GRU, RNN: weights [directions, gates, inputs], summed over the last axis; quantized on request only.
+struct Recurrent {
+  int activation;
+  std::array<int, 2> weights;
 };
 struct PassThrough {};      // moves elements: Reshape, Transpose
 struct OrderPreserving {};  // picks elements: MaxPool
@@ -80,7 +87,7 @@ struct FloatOnly {};        // LayerNormalization, Softmax
 struct Quantizer {};        // QuantizeLinear, DequantizeLinear, ...
 struct Control {};          // If, Loop, Shape, and all that computes on shapes or indices
 using Role =
-    std::variant<Weighted, PassThrough, OrderPreserving, SharedScale, Requantize, FloatOnly, Quantizer, Control>;
+    std::variant<Weighted, Recurrent, PassThrough, OrderPreserving, SharedScale, Requantize, FloatOnly, Quantizer, Control>;
 
 // How far a kernel may be from another runtime's: not at all; by rounding of sums; by that and libm.
 enum class Exactness { kExact, kRounding, kTranscendental };

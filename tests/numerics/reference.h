@@ -131,7 +131,9 @@ inline std::vector<Parameters> ChannelParameters(const Weight& w, const QuantSpe
 }
 
 // `stored` holds the weight's elements in the order of its tensor, for the one sum that runs over all of it.
-inline Outputs Quantize(const Weight& w, const QuantSpec& spec, CodeLayout layout, const std::vector<float>& stored) {
+// `inner` is the view's: how many reduction indices of a channel lie together where codes keep the source's order.
+inline Outputs Quantize(const Weight& w, const QuantSpec& spec, CodeLayout layout, const std::vector<float>& stored,
+                        int64_t inner = 0) {
   const int64_t n = w.channels;
   const int64_t k = w.reduction;
   const int bits = spec.format->bits;
@@ -168,7 +170,8 @@ inline Outputs Quantize(const Weight& w, const QuantSpec& spec, CodeLayout layou
     for (int64_t i = 0; i < padded; ++i) {
       const Parameters& p = parameters[static_cast<size_t>(i / block)];
       const int code = (i < k ? CodeOf(w.at(c, i), p, qmin, qmax) : p.zero) + shift;
-      Put(out.codes, bits, rows ? i * n + c : c * padded + i, code);
+      const int64_t at = inner > 0 ? (i / inner * n + c) * inner + i % inner : rows ? i * n + c : c * padded + i;
+      Put(out.codes, bits, at, code);
     }
   }
   return out;

@@ -94,6 +94,20 @@ inline TestWeight MakeWeight(int64_t k, int64_t n, bool reduction_rows, std::vec
   return w;
 }
 
+// A kernel of [outer, n, inner] elements whose channels are its middle axis.
+inline TestWeight MakeRuns(int64_t outer, int64_t n, int64_t inner, std::vector<float> stored,
+                           DType dtype = DType::kFloat) {
+  TestWeight w = MakeWeight(outer * inner, n, true, std::move(stored), dtype);
+  w.view = {n, outer * inner, 0, 0, inner};
+  for (int64_t c = 0; c < n; ++c) {
+    for (int64_t i = 0; i < outer * inner; ++i) {
+      w.plain.values[static_cast<size_t>(c * outer * inner + i)] =
+          w.stored[static_cast<size_t>((i / inner * n + c) * inner + i % inner)];
+    }
+  }
+  return w;
+}
+
 // The same weight as a range of a file, at an odd offset.
 inline TestWeight OnDisk(TestWeight w) {
   std::string path = "/tmp/nibble_weight_XXXXXX";
@@ -133,7 +147,7 @@ inline bool Agrees(const TestWeight& w, const QuantSpec& spec, CodeLayout layout
   const auto q = QuantizeWeight("w", w.tensor, w.view, spec, layout);
   if (!q.ok()) return false;
   const Produced got = Produce(*q);
-  const reference::Outputs want = reference::Quantize(w.plain, spec, layout, w.stored);
+  const reference::Outputs want = reference::Quantize(w.plain, spec, layout, w.stored, w.view.inner);
   const size_t bits = (want.codes.size() + want.scales.size() + want.zero_points.size()) * 8;
   return got.status.ok() && got.whole && got.outputs.codes == want.codes && got.outputs.scales == want.scales &&
          got.outputs.zero_points == want.zero_points && static_cast<size_t>(q->bits) == bits;

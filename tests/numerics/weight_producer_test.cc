@@ -48,6 +48,32 @@ void Sweep(const TestWeight& w, int64_t group) {
   }
 }
 
+TEST_CASE("channels on the middle axis, as ConvTranspose has them, keep the order of the source") {
+  struct Size {
+    int64_t outer, n, inner;
+  };
+  // The last two do not fit one tile; 300 * 300 * 9 needs several a channel, 2 * 3 * 400000 splits a run.
+  for (const Size s : {Size{1, 1, 1}, Size{3, 5, 4}, Size{7, 3, 9}, Size{24, 24, 4}, Size{5, 1, 3}, Size{300, 300, 9},
+                       Size{2, 3, 400000}}) {
+    for (const Granularity granularity : {Granularity::kChannel, Granularity::kTensor}) {
+      for (const char* format : {"int4", "uint4", "int8", "uint8"}) {
+        for (const Scheme scheme : {Scheme::kSymmetric, Scheme::kAsymmetric}) {
+          if (s.outer * s.inner > 1000 && scheme == Scheme::kAsymmetric) continue;
+          QuantSpec spec;
+          spec.format = FindFormat(format);
+          spec.granularity = granularity;
+          spec.scheme = scheme;
+          spec.allow_negative_scales = true;
+          const TestWeight w = MakeRuns(s.outer, s.n, s.inner, MixedValues(s.outer * s.n * s.inner, 4));
+          INFO(s.outer << "x" << s.n << "x" << s.inner << " " << format << " " << static_cast<int>(granularity));
+          CHECK(Agrees(w, spec, CodeLayout::kSourceOrder));
+          if (s.outer * s.inner < 1000) CHECK(Agrees(OnDisk(w), spec, CodeLayout::kSourceOrder));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("small weights of every shape, axis and group size") {
   for (const int64_t k : {1, 2, 5, 31, 32, 33, 100}) {
     for (const int64_t n : {1, 2, 3, 16, 33}) {

@@ -1,0 +1,168 @@
+#include "libquant/config/quantize_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+
+#include "libquant/numerics/format.h"
+
+namespace quant {
+namespace {
+
+StatusOr<int64_t> Integer(std::string_view key, const std::string& text, int64_t least, int64_t most) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < least || value > most) {
+    return UsageError("{} takes a whole number from {} to {}, not '{}'", key, least, most, text);
+  }
+  return value;
+}
+
+// The value that goes with the word.
+template <typename T>
+StatusOr<T> Choice(std::string_view key, const std::string& word, const std::vector<std::pair<std::string, T>>& words) {
+  std::string list;
+  for (const auto& [name, value] : words) {
+    if (name == word) return value;
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return UsageError("{} takes one of {}, not '{}'", key, list, word);
+}
+
+Status SetWeights(WeightFormat& format, const std::string& word) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Format& f : AllFormats()) {
+    if (f.bits <= 8) names.emplace_back(f.name, f.name);
+  }
+  ASSIGN_OR_RETURN(format.weights, Choice("weights", word, names));
+  return OkStatus();
+}
+
+Status SetGroupSize(WeightFormat& format, const std::string& word) {
+  if (word == "channel" || word == "tensor") {
+    format.granularity = word == "channel" ? Granularity::kChannel : Granularity::kTensor;
+    return OkStatus();
+  }
+  const auto size = Integer("group-size", word, 1, INT64_MAX);
+  if (!size.ok()) return UsageError("group-size takes a positive number, channel or tensor, not '{}'", word);
+  format.granularity = Granularity::kGroup;
+  format.group_size = *size;
+  return OkStatus();
+}
+
+Status SetScheme(WeightFormat& format, const std::string& word) {
+  ASSIGN_OR_RETURN(format.scheme,
+                   Choice<Scheme>("scheme", word, {{"symmetric", Scheme::kSymmetric}, {"asymmetric", Scheme::kAsymmetric}}));
+  return OkStatus();
+}
+
+Status SetScaleType(WeightFormat& format, const std::string& word) {
+  ASSIGN_OR_RETURN(format.scale_type, Choice<DType>("scale-type", word, {{"fp32", DType::kFloat}, {"fp16", DType::kFloat16}}));
+  return OkStatus();
+}
+
+using FormatSetter = Status (*)(WeightFormat&, const std::string&);
+const std::vector<std::pair<std::string, FormatSetter>>& FormatSetters() {
+  static const std::vector<std::pair<std::string, FormatSetter>> setters = {
+      {"weights", SetWeights}, {"group-size", SetGroupSize}, {"scheme", SetScheme}, {"scale-type", SetScaleType}};
+  return setters;
+}
+
+using Setter = std::function<Status(QuantizeOptions&, const std::string&)>;
+
+Setter AddTo(std::vector<std::string> QuantizeOptions::*list) {
+  return [list](QuantizeOptions& o, const std::string& value) {
+    (o.*list).push_back(value);
+    return OkStatus();
+  };
+}
+
+Status SetTarget(QuantizeOptions& o, const std::string& word) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (std::string_view name : TargetNames()) names.emplace_back(name, name);
+  ASSIGN_OR_RETURN(o.target, Choice("target", word, names));
+  return OkStatus();
+}
+
+// Those of the format aside.
+const std::vector<std::pair<std::string, Setter>>& Setters() {
+  using O = QuantizeOptions;
+  using S = std::string;
+  static const std::vector<std::pair<S, Setter>> setters = {
+      {"emit",
+       [](O& o, const S& v) -> Status {
+         ASSIGN_OR_RETURN(o.emit, Choice<Emit>("emit", v, {{"qdq", Emit::kQdq}, {"nbits", Emit::kNBits}}));
+         return OkStatus();
+       }},
+      {"keep",
+       [](O& o, const S& v) -> Status {
+         ASSIGN_OR_RETURN(o.keep, Choice<Keep>("keep", v, {{"fp32", Keep::kFloat}, {"fp16", Keep::kHalf}}));
+         return OkStatus();
+       }},
+      {"accuracy-level",
+       [](O& o, const S& v) -> Status {
+         ASSIGN_OR_RETURN(o.accuracy_level, Integer("accuracy-level", v, 0, 4));
+         o.accuracy_level_set = true;
+         return OkStatus();
+       }},
+      {"clamp-non-finite",
+       [](O& o, const S& v) -> Status {
+         ASSIGN_OR_RETURN(o.non_finite, Choice<NonFinite>("clamp-non-finite", v,
+                                                          {{"true", NonFinite::kClamp}, {"false", NonFinite::kError}}));
+         return OkStatus();
+       }},
+      {"target", SetTarget},
+      {"skip", AddTo(&O::skip)},
+      {"skip-op", AddTo(&O::skip_op)},
+      {"only", AddTo(&O::only)},
+      {"include-op", AddTo(&O::include_op)},
+  };
+  return setters;
+}
+
+}  // namespace
+
+std::string WeightRule::Label() const {
+  const std::string what = !match.empty() ? fmt::format("'{}'", match) : op;
+  return where.empty() ? "rule " + what : fmt::format("rule {} ({})", what, where);
+}
+
+Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value) {
+  for (const auto& [name, set] : Setters()) {
+    if (name == key) return set(options, value);
+  }
+  return SetFormatOption(options.format, key, value);
+}
+
+Status SetFormatOption(WeightFormat& format, std::string_view key, const std::string& value) {
+  for (const auto& [name, set] : FormatSetters()) {
+    if (name == key) return set(format, value);
+  }
+  return UsageError("unknown key '{}'", key);
+}
+
+const std::vector<std::string>& FormatOptionKeys() {
+  static const auto keys = [] {
+    std::vector<std::string> out;
+    for (const auto& setter : FormatSetters()) out.push_back(setter.first);
+    return out;
+  }();
+  return keys;
+}
+
+const std::vector<std::string>& QuantizeOptionKeys() {
+  static const auto keys = [] {
+    std::vector<std::string> out = FormatOptionKeys();
+    for (const auto& setter : Setters()) out.push_back(setter.first);
+    return out;
+  }();
+  return keys;
+}
+
+bool HoldsList(std::string_view key) {
+  return key == "skip" || key == "skip-op" || key == "only" || key == "include-op";
+}
+
+}  // namespace quant
