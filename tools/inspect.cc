@@ -32,8 +32,8 @@ std::vector<Offer> MakeOffers(const Model& model) {
   std::vector<Offer> offers(2);
   offers[0].title = "int4, groups of 32";
   offers[1].title = "int8, per channel";
-  offers[1].options.weights = "int8";
-  offers[1].options.granularity = Granularity::kChannel;
+  offers[1].options.format.weights = "int8";
+  offers[1].options.format.granularity = Granularity::kChannel;
   for (Offer& offer : offers) {
     StatusOr<QuantizePlan> plan = PlanWeights(model, offer.options);
     if (plan.ok()) {
@@ -182,7 +182,7 @@ std::string OffersText(const Findings& f) {
     }
     table.AddRow({offer.title, Grouped(offer.plan.quantized_elements()),
                   fmt::format("{:.1f} %", offer.plan.coverage() * 100),
-                  fmt::format("{:.2f}", offer.plan.bits_per_weight()), Bytes(EstimateBytes(f.model, offer.plan))});
+                  fmt::format("{:.2f}", offer.plan.bits_per_weight()), Bytes(EstimateBytes(f.model, offer.plan, offer.options.keep))});
   }
   return out + Indented(table.Render());
 }
@@ -286,7 +286,7 @@ Json OffersJson(const Findings& f) {
           .Set("weight_elements", offer.plan.weight_elements())
           .Set("coverage", offer.plan.coverage())
           .Set("bits_per_weight", offer.plan.bits_per_weight())
-          .Set("estimated_bytes", EstimateBytes(f.model, offer.plan));
+          .Set("estimated_bytes", EstimateBytes(f.model, offer.plan, offer.options.keep));
     }
     out.Append(row);
   }

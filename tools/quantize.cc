@@ -1,6 +1,6 @@
-#include <algorithm>
-#include <charconv>
+#include <map>
 
+#include "libquant/config/quantize_file.h"
 #include "libquant/model/check.h"
 #include "libquant/model/write.h"
 #include "libquant/numerics/format.h"
@@ -26,19 +26,6 @@ std::vector<std::string> FormatNames() {
 
 std::vector<std::string> Strings(const std::vector<std::string_view>& views) { return {views.begin(), views.end()}; }
 
-Status SetGroupSize(const std::string& text, QuantizeOptions* out) {
-  if (text == "channel" || text == "tensor") {
-    out->granularity = text == "channel" ? Granularity::kChannel : Granularity::kTensor;
-    return OkStatus();
-  }
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, out->group_size);
-  if (error != std::errc() || stop != end || out->group_size < 1) {
-    return UsageError("--group-size takes a positive number, channel or tensor, not '{}'", text);
-  }
-  return OkStatus();
-}
-
 // Libraries know of no options: what they advise is named here.
 Status WithAdvice(const Status& status) {
   const std::string message = Message(status);
@@ -51,17 +38,23 @@ class QuantizeTool : public Tool {
   ToolInfo Info() const override {
     return {"quantize",
             "quantize a model's weights and write the new model",
-            "Quantizes the weights of MatMul, Gemm and Conv; activations stay float. Every weight gets a verdict: "
-            "quantized and in which form, skipped and by which rule, or unsupported and why. LayerNormalization and "
-            "Softmax stay float unless --only names one of their constants letter for letter. Patterns are RE2 regular "
-            "expressions, found anywhere in a node's or weight's name; one that matches nothing is an error, and so is "
-            "an option without effect.\n"
+            "Quantizes the weights of MatMul, Gemm, Conv, ConvTranspose and Gather, also where Transpose, Reshape or "
+            "Cast lie between, in If, Loop and Scan bodies and in the model's functions; activations stay float. Every "
+            "weight gets a verdict: quantized and in which form, skipped by which rule, or unsupported and why. "
+            "LayerNormalization and Softmax stay float unless --only names one of their constants letter for letter. "
+            "Patterns are RE2 regular expressions, found anywhere in a node's or weight's name; one that matches "
+            "nothing is an error, and so is an option without effect.\n"
+            "--config FILE holds the same options in YAML, the words those of the flags, and `rules`, a list of which "
+            "the first that matches a weight decides its format: `- match: PATTERN`, `op: TYPE` or both, with weights, "
+            "group-size, scheme, scale-type, or skip: true. Flags go before the file, rules before both.\n"
             "With samples, the written model is run beside MODEL and measured. A gate that is not met ends in exit "
             "code 1; the written model stays, to be looked at. --min-coverage fails before anything is written.",
             {"nibble quantize model.onnx -o small.onnx",
              "nibble quantize model.onnx -o small.onnx --weights int8 --group-size channel",
              "nibble quantize model.onnx -o small.onnx --emit nbits --group-size 128 --scheme asymmetric",
              "nibble quantize model.onnx --plan --skip 'lm_head|embed'",
+             "nibble quantize model.onnx -o small.onnx --config rules.yaml --keep fp16",
+             "nibble quantize model.onnx -o small.onnx --weights int8 --include-op LSTM",
              "nibble quantize model.onnx -o small.onnx --data samples.npz --gate 'sqnr>=20'"}};
   }
 
@@ -74,21 +67,29 @@ class QuantizeTool : public Tool {
                 "weights in a file OUT.data beside the model: auto, the default, when it would pass 1 GiB");
     args.Flag("--plan", &plan_only_, "say what would happen and write nothing; -o may be given and is checked");
     args.Group("Format");
-    args.Choice("--weights", FormatNames(), &options_.weights, "number format of the weights; default int4");
-    args.Value("--group-size", "SIZE", &group_size_,
+    args.Choice("--weights", FormatNames(), &words_["weights"], "number format of the weights; default int4");
+    args.Value("--group-size", "SIZE", &words_["group-size"],
                "values along the reduction axis that share a scale: a number, channel or tensor; default 32");
-    args.Choice("--scheme", {"symmetric", "asymmetric"}, &scheme_, "whether there are zero points; default symmetric");
-    args.Choice("--emit", {"qdq", "nbits"}, &emit_,
-                "DequantizeLinear nodes that every runtime knows (the default), or com.microsoft MatMulNBits");
-    args.Choice("--scale-type", {"fp32", "fp16"}, &scale_type_, "type of the scales; default the activation's");
-    args.Value("--accuracy-level", "N", &options_.accuracy_level, "of MatMulNBits, 0 to 4; default 4");
-    args.Choice("--target", Strings(TargetNames()), &options_.target,
+    args.Choice("--scheme", {"symmetric", "asymmetric"}, &words_["scheme"],
+                "whether there are zero points; default symmetric");
+    args.Choice("--emit", {"qdq", "nbits"}, &words_["emit"],
+                "DequantizeLinear nodes that every runtime knows (the default), or com.microsoft MatMulNBits and "
+                "GatherBlockQuantized");
+    args.Choice("--scale-type", {"fp32", "fp16"}, &words_["scale-type"], "type of the scales; default the activation's");
+    args.Choice("--keep", {"fp32", "fp16"}, &words_["keep"],
+                "type of the weights that are not quantized; default as they are. fp16 puts a Cast behind each");
+    args.Value("--accuracy-level", "N", &words_["accuracy-level"], "of MatMulNBits, 0 to 4; default 4");
+    args.Choice("--target", Strings(TargetNames()), &words_["target"],
                 "runtime the model is for; default portable, with positive scales only");
     args.Flag("--clamp-non-finite", &clamp_, "take NaN as 0 and infinities as the largest value, instead of failing");
     args.Group("Which weights");
-    args.Value("--skip", "PATTERN", &options_.skip, "leave these float; may be repeated");
-    args.Value("--skip-op", "TYPE", &options_.skip_op, "leave the weights of this operator float; may be repeated");
-    args.Value("--only", "PATTERN", &options_.only, "quantize only these; may be repeated");
+    args.Value("--config", "FILE", &config_, "options and rules for single weights, in YAML");
+    args.Value("--skip", "PATTERN", &lists_["skip"], "leave these float; may be repeated");
+    args.Value("--skip-op", "TYPE", &lists_["skip-op"], "leave the weights of this operator float; may be repeated");
+    args.Value("--only", "PATTERN", &lists_["only"], "quantize only these; may be repeated");
+    args.Value("--include-op", "TYPE", &lists_["include-op"],
+               "also quantize what stays float by default, as no runtime gains speed by it: weights of LSTM, GRU and "
+               "RNN, a left operand or a stack of matrices of MatMul; may be repeated");
     args.Value("--min-coverage", "F", &min_coverage_,
                "fail, writing nothing, when less than this part (0 to 1) of all weight elements is quantized");
     samples_.Declare(args);
@@ -110,7 +111,7 @@ class QuantizeTool : public Tool {
     report.options = options_;
     report.source_bytes = SourceBytes(model);
     ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
-    report.estimated_bytes = EstimateBytes(model, report.plan);
+    report.estimated_bytes = EstimateBytes(model, report.plan, options_.keep);
     report.opset_before = model.OpsetOf("");
     RETURN_IF_ERROR(CheckCoverage(report));
     if (report.plan.quantized_elements() == 0) common_.Warn("no weight is quantized");
@@ -129,13 +130,14 @@ class QuantizeTool : public Tool {
   Status ReadOptions(const Args& args) {
     RETURN_IF_ERROR(common_.Apply());
     RETURN_IF_ERROR(samples_.Check(args, false));
-    RETURN_IF_ERROR(SetGroupSize(group_size_, &options_));
-    options_.scheme = scheme_ == "symmetric" ? Scheme::kSymmetric : Scheme::kAsymmetric;
-    options_.emit = emit_ == "qdq" ? Emit::kQdq : Emit::kNBits;
-    if (scale_type_ == "fp32") options_.scale_type = DType::kFloat;
-    if (scale_type_ == "fp16") options_.scale_type = DType::kFloat16;
-    options_.accuracy_level_set = args.Given("--accuracy-level");
-    options_.non_finite = clamp_ ? NonFinite::kClamp : NonFinite::kError;
+    if (config_) RETURN_IF_ERROR(ReadQuantizeFile(*config_, options_));
+    for (const auto& [key, word] : words_) {
+      if (args.Given("--" + key)) RETURN_IF_ERROR(SetFlag(key, word));
+    }
+    for (const auto& [key, words] : lists_) {
+      for (const std::string& word : words) RETURN_IF_ERROR(SetFlag(key, word));
+    }
+    if (clamp_) options_.non_finite = NonFinite::kClamp;
     if (min_coverage_ && (*min_coverage_ < 0 || *min_coverage_ > 1)) {
       return UsageError("--min-coverage takes a part of all weights, 0 to 1");
     }
@@ -143,6 +145,11 @@ class QuantizeTool : public Tool {
     if (plan_only_ && samples_.given()) return UsageError("samples have no effect with --plan");
     if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
     return OkStatus();
+  }
+
+  Status SetFlag(const std::string& key, const std::string& word) {
+    const Status status = SetQuantizeOption(options_, key, word);
+    return status.ok() ? status : UsageError("--{}", Message(status));
   }
 
   std::map<std::string, std::string> Unmeasured() const {
@@ -225,10 +232,9 @@ class QuantizeTool : public Tool {
   std::string external_data_ = "auto";
   bool plan_only_ = false;
   QuantizeOptions options_;
-  std::string group_size_ = "32";
-  std::string scheme_ = "symmetric";
-  std::string emit_ = "qdq";
-  std::string scale_type_;
+  std::optional<std::string> config_;
+  std::map<std::string, std::string> words_;               // by key, as SetQuantizeOption wants them
+  std::map<std::string, std::vector<std::string>> lists_;  // the same for keys that hold a list
   bool clamp_ = false;
   std::optional<double> min_coverage_;
   std::vector<std::string> gates_;

@@ -1,5 +1,6 @@
 #include "tools/quantize_report.h"
 
+#include <algorithm>
 #include <map>
 
 #include "libquant/report/table.h"
@@ -22,9 +23,14 @@ std::string_view NameOf(VerdictKind kind) {
 }
 
 std::string VerdictTable(const QuantizePlan& plan) {
-  Table table({"verdict", "weight", "operator", "dims", "form or reason"});
+  const bool ruled = std::any_of(plan.verdicts.begin(), plan.verdicts.end(), [](const auto& v) { return !v.rule.empty(); });
+  std::vector<std::string> columns = {"verdict", "weight", "operator", "dims", "form or reason"};
+  if (ruled) columns.emplace_back("rule");
+  Table table(columns);
   for (const WeightVerdict& v : plan.verdicts) {
-    table.AddRow({std::string(NameOf(v.kind)), v.weight, v.op_type, ToString(v.dims), v.reason});
+    std::vector<std::string> row = {std::string(NameOf(v.kind)), v.weight, v.op_type, ToString(v.dims), v.reason};
+    if (ruled) row.push_back(v.rule);
+    table.AddRow(row);
   }
   return plan.verdicts.empty() ? "" : table.Render() + "\n";
 }
@@ -64,14 +70,31 @@ std::string Totals(const QuantizePlan& plan) {
   return text;
 }
 
+// Of a whole run's options, or of what a rule changes.
+Json FormatJson(const WeightFormat& f) {
+  Json out = Json::Object().Set("weights", f.weights);
+  out.Set("group_size", f.granularity == Granularity::kGroup ? Json(f.group_size) : Json(NameOf(f.granularity)));
+  out.Set("scheme", NameOf(f.scheme));
+  return out.Set("scale_type", f.scale_type == DType::kUndefined ? Json("activation") : Json(NameOf(f.scale_type)));
+}
+
 Json OptionsJson(const QuantizeOptions& o) {
-  Json out = Json::Object().Set("weights", o.weights);
-  out.Set("group_size", o.granularity == Granularity::kGroup ? Json(o.group_size) : Json(NameOf(o.granularity)));
-  out.Set("scheme", NameOf(o.scheme)).Set("emit", NameOf(o.emit));
-  out.Set("scale_type", o.scale_type == DType::kUndefined ? Json("activation") : Json(NameOf(o.scale_type)));
+  Json out = FormatJson(o.format).Set("emit", NameOf(o.emit));
   if (o.emit == Emit::kNBits) out.Set("accuracy_level", o.accuracy_level);
+  out.Set("keep", o.keep == Keep::kHalf ? "fp16" : "fp32");
   out.Set("clamp_non_finite", o.non_finite == NonFinite::kClamp);
-  return out.Set("skip", o.skip).Set("skip_op", o.skip_op).Set("only", o.only).Set("target", o.target);
+  out.Set("skip", o.skip).Set("skip_op", o.skip_op).Set("only", o.only).Set("include_op", o.include_op);
+  Json rules = Json::Array();
+  for (const WeightRule& rule : o.rules) {
+    Json row = Json::Object().Set("where", rule.where);
+    if (!rule.match.empty()) row.Set("match", rule.match);
+    if (!rule.op.empty()) row.Set("op", rule.op);
+    if (rule.skip) row.Set("skip", true);
+    for (const auto& [key, value] : rule.format) row.Set(key, value);
+    rules.Append(row);
+  }
+  if (!o.rules.empty()) out.Set("rules", rules);
+  return out.Set("target", o.target);
 }
 
 Json VerdictsJson(const QuantizePlan& plan) {
@@ -80,9 +103,10 @@ Json VerdictsJson(const QuantizePlan& plan) {
     Json row = Json::Object().Set("weight", v.weight).Set("verdict", NameOf(v.kind)).Set("reason", v.reason);
     row.Set("op_type", v.op_type).Set("node", v.node).Set("readers", static_cast<int64_t>(v.readers.size()));
     row.Set("dims", v.dims).Set("elements", v.elements);
+    if (!v.rule.empty()) row.Set("rule", v.rule);
     if (v.kind == VerdictKind::kQuantized) {
       row.Set("bits", v.bits);
-      row.Set("granularity", NameOf(v.spec.granularity));
+      row.Set("format", v.spec.format->name).Set("granularity", NameOf(v.spec.granularity));
       if (v.spec.granularity == Granularity::kGroup) row.Set("group_size", v.spec.group_size);
     }
     if (!v.warning.empty()) row.Set("warning", v.warning);
@@ -99,10 +123,15 @@ std::string_view NameOf(Granularity granularity) {
 std::string_view NameOf(Scheme scheme) { return scheme == Scheme::kSymmetric ? "symmetric" : "asymmetric"; }
 std::string_view NameOf(Emit emit) { return emit == Emit::kQdq ? "qdq" : "nbits"; }
 
-int64_t EstimateBytes(const Model& model, const QuantizePlan& plan) {
+int64_t EstimateBytes(const Model& model, const QuantizePlan& plan, Keep keep) {
   int64_t bytes = SourceBytes(model);
   for (const WeightVerdict& v : plan.verdicts) {
-    if (v.kind == VerdictKind::kQuantized) bytes += v.bits / 8 - model.graph.value(v.value).constant->byte_size();
+    const Tensor& weight = *GraphOf(model, v.function).value(v.value).constant;
+    if (v.kind == VerdictKind::kQuantized) {
+      bytes += v.bits / 8 - weight.byte_size();
+    } else if (keep == Keep::kHalf && weight.dtype() == DType::kFloat) {
+      bytes -= weight.byte_size() / 2;
+    }
   }
   return bytes;
 }

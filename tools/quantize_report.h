@@ -34,7 +34,7 @@ struct QuantizeReport {
 };
 
 // Source bytes less the float weights and plus what replaces them.
-int64_t EstimateBytes(const Model& model, const QuantizePlan& plan);
+int64_t EstimateBytes(const Model& model, const QuantizePlan& plan, Keep keep);
 
 std::string_view NameOf(Granularity granularity);
 std::string_view NameOf(Scheme scheme);

@@ -97,8 +97,7 @@ void RaiseIrVersion(Model& model, int64_t target) {
 
 Status RaiseOpset(Model& model, int64_t target) {
   const int64_t from = model.OpsetOf("");
-  if (from >= target) return OkStatus();
-  if (from < 7) return Unsupported("the model is of opset {}; conversion starts at 7", from);
+  if (from < 7 && from < target) return Unsupported("the model is of opset {}; conversion starts at 7", from);
   RETURN_IF_ERROR(RaiseGraph(model.graph, from, target));
   for (Function& function : model.functions) {
     for (auto& [domain, version] : function.opsets) {
@@ -109,6 +108,7 @@ Status RaiseOpset(Model& model, int64_t target) {
       version = target;
     }
   }
+  if (from >= target) return OkStatus();
   model.SetOpset("", target);
   RaiseIrVersion(model, MinIrVersion(target));
   return OkStatus();

@@ -11,7 +11,8 @@
 
 namespace quant {
 
-// Raises the default domain's opset to `target`, one version after another; does nothing when it is there or above.
+// Raises the default domain's opset to `target`, one version after another, in the graph and in each function that
+// imports an older one.
 // The IR version rises to the opset's minimum. Unsupported, naming operator and version, when a step has no row or an
 // operator is unknown; the model may then be half converted and must be thrown away.
 Status RaiseOpset(Model& model, int64_t target);

@@ -1,5 +1,7 @@
 #include "passes/quant/emit_weight.h"
 
+#include <algorithm>
+
 #include "libquant/ir/edit.h"
 
 namespace quant {
@@ -22,33 +24,61 @@ CodeRefs AddCodes(GraphEdit& edit, const Value& source, const QuantizedWeight& w
   return refs;
 }
 
-// DequantizeLinear of the codes, and a Cast when scales are of another type than the reader computes in.
+// The same, as values of the graph that all readers share.
+StatusOr<CodeRefs> AddSharedCodes(Graph& graph, const Value& source, const FormGroup& group,
+                                  const QuantizedWeight& weight) {
+  GraphEdit constants(group.readers[0].node);
+  const CodeRefs made = AddCodes(constants, source, weight);
+  std::vector<ValueId> ids;
+  RETURN_IF_ERROR(constants.ApplyTo(graph, &ids));
+  const auto existing = [&](ValueRef r) { return r.made >= 0 ? ValueRef::Of(ids[static_cast<size_t>(r.made)]) : r; };
+  return CodeRefs{existing(made.codes), existing(made.scales), existing(made.zero_points)};
+}
+
+// What has the reader's type: a Cast where scales are of another one.
+ValueRef CastToActivation(GraphEdit& edit, const std::string& name, const WeightForm& form, ValueRef value, Shape shape) {
+  if (form.spec.scale_dtype == form.activation) return value;
+  GraphEdit::NewNode cast{name + ".cast", "Cast", "", {value}, {}, {}};
+  cast.attributes.Set("to", static_cast<int64_t>(form.activation));
+  return edit.AddNode(std::move(cast), form.activation, std::move(shape));
+}
+
+// DequantizeLinear of the codes, with what brings them into the reader's type and dims.
 ValueRef AddDequantize(GraphEdit& edit, const Value& source, const QuantizedWeight& weight, const WeightForm& form) {
   const CodeRefs refs = AddCodes(edit, source, weight);
   GraphEdit::NewNode node{source.name + ".dequantize", "DequantizeLinear", "", {refs.codes, refs.scales}, {}, {}};
   if (weight.zero_points) node.inputs.push_back(refs.zero_points);
-  const bool kernel = form.kind == FormKind::kQdqKernel;
-  if (form.spec.granularity == Granularity::kGroup) {
-    node.attributes.Set("axis", int64_t{kernel ? 1 : 0});
-    node.attributes.Set("block_size", form.spec.group_size);
-  } else if (form.spec.granularity == Granularity::kChannel) {
-    node.attributes.Set("axis", int64_t{kernel ? 0 : 1});
-  }
-  ValueRef out = edit.AddNode(std::move(node), form.spec.scale_dtype, ShapeOf(weight.codes.dims()));
-  if (form.spec.scale_dtype != form.activation) {
-    GraphEdit::NewNode cast{source.name + ".cast", "Cast", "", {out}, {}, {}};
-    cast.attributes.Set("to", static_cast<int64_t>(form.activation));
-    out = edit.AddNode(std::move(cast), form.activation, ShapeOf(weight.codes.dims()));
-  }
-  return out;
+  if (form.spec.granularity != Granularity::kTensor) node.attributes.Set("axis", form.axis);
+  if (form.block > 0) node.attributes.Set("block_size", form.block);
+  const Shape shape = ShapeOf(weight.codes.dims());
+  ValueRef out = edit.AddNode(std::move(node), form.spec.scale_dtype, shape);
+  out = CastToActivation(edit, source.name, form, out, shape);
+  if (form.reshaped.empty()) return out;
+  const auto rank = static_cast<int64_t>(form.reshaped.size());
+  const ValueRef dims =
+      edit.AddConstant(source.name + ".dims", Tensor::Of<int64_t>({rank}, form.reshaped), source.region);
+  GraphEdit::NewNode reshape{source.name + ".reshape", "Reshape", "", {out, dims}, {}, {}};
+  return edit.AddNode(std::move(reshape), form.activation, ShapeOf(form.reshaped));
 }
 
-Status EmitQdqMatrix(Graph& graph, const WeightSite& site, const WeightForm& form, const QuantizedWeight& weight) {
+// The node of `region` that is, or whose bodies hold, the first reader.
+NodeId FirstIn(const Graph& graph, RegionId region, const std::vector<WeightReader>& readers) {
+  NodeId node = readers[0].node;
+  while (graph.node(node).region != region) node = graph.region(graph.node(node).region).owner;
+  return node;
+}
+
+Status EmitDequantize(Graph& graph, const Value& source, const FormGroup& group, const QuantizedWeight& weight) {
+  const auto read_by = [&](const std::vector<WeightReader>& readers, NodeId anchor) -> Status {
+    GraphEdit edit(anchor);
+    const ValueRef value = AddDequantize(edit, source, weight, group.form);
+    for (const WeightReader& reader : readers) edit.SetInput(reader.node, reader.input, value);
+    return edit.ApplyTo(graph);
+  };
+  if (!group.form.own_codes) return read_by(group.readers, FirstIn(graph, source.region, group.readers));
   // Each reader gets initializers of its own: shared ones would keep ONNX Runtime from fusing any of them.
-  for (const WeightReader& reader : site.readers) {
-    GraphEdit edit(reader.node);
-    edit.SetInput(reader.node, reader.input, AddDequantize(edit, graph.value(site.value), weight, form));
-    RETURN_IF_ERROR(edit.ApplyTo(graph));
+  for (const WeightReader& reader : group.readers) {
+    RETURN_IF_ERROR(read_by({reader}, reader.node));
     // Codes are stored [K, N] whatever the constant's orientation was.
     Attributes& attributes = graph.node(reader.node).attributes;
     if (attributes.Int("transB", 0) != 0) attributes.Set("transB", int64_t{0});
@@ -56,19 +86,42 @@ Status EmitQdqMatrix(Graph& graph, const WeightSite& site, const WeightForm& for
   return OkStatus();
 }
 
-Status EmitQdqKernel(Graph& graph, const WeightSite& site, const WeightForm& form, const QuantizedWeight& weight) {
-  const Value source = graph.value(site.value);
-  for (const WeightReader& reader : site.readers) {
+// Rows are looked up as codes, with their scales, and then dequantized: one block a row.
+Status EmitGatherRows(Graph& graph, const Value& source, const FormGroup& group, QuantizedWeight weight) {
+  const WeightForm& form = group.form;
+  const int64_t rows = form.view.channels, columns = form.view.reduction;
+  const bool by_row = form.spec.granularity == Granularity::kChannel;
+  if (by_row) {
+    weight.scales = weight.scales.Reshaped({rows, 1});
+    if (weight.zero_points) weight.zero_points = weight.zero_points->Reshaped({rows, 1});
+  }
+  ASSIGN_OR_RETURN(const CodeRefs refs, AddSharedCodes(graph, source, group, weight));
+  for (const WeightReader& reader : group.readers) {
+    const Node node = graph.node(reader.node);
     GraphEdit edit(reader.node);
-    ValueRef kernel = AddDequantize(edit, source, weight, form);
-    if (form.spec.granularity == Granularity::kGroup) {
-      const Dims& dims = source.constant->dims();
-      const ValueRef shape = edit.AddConstant(
-          source.name + ".dims", Tensor::Of<int64_t>({static_cast<int64_t>(dims.size())}, dims), source.region);
-      GraphEdit::NewNode reshape{source.name + ".reshape", "Reshape", "", {kernel, shape}, {}, {}};
-      kernel = edit.AddNode(std::move(reshape), form.activation, ShapeOf(dims));
+    const auto gather = [&](ValueRef table, DType dtype, const char* what) {
+      GraphEdit::NewNode lookup{source.name + "." + what, "Gather", "", {table, ValueRef::Of(node.inputs[1])}, {}, {}};
+      return edit.AddNode(std::move(lookup), dtype, std::nullopt);
+    };
+    GraphEdit::NewNode dequantize{node.name, "DequantizeLinear", "", {gather(refs.codes, weight.codes.dtype(), "gather")}, {}, {}};
+    dequantize.inputs.push_back(by_row ? gather(refs.scales, weight.scales.dtype(), "gather_scales") : refs.scales);
+    if (weight.zero_points) {
+      dequantize.inputs.push_back(by_row ? gather(refs.zero_points, weight.codes.dtype(), "gather_zero_points")
+                                         : refs.zero_points);
     }
-    edit.SetInput(reader.node, reader.input, kernel);
+    if (by_row) {
+      dequantize.attributes.Set("axis", int64_t{-1});
+      dequantize.attributes.Set("block_size", columns);
+    }
+    if (form.spec.scale_dtype == form.activation) {
+      edit.ReplaceNode(reader.node, std::move(dequantize));
+    } else {
+      dequantize.name_hint = source.name + ".dequantize";
+      const ValueRef value = edit.AddNode(std::move(dequantize), form.spec.scale_dtype, std::nullopt);
+      GraphEdit::NewNode cast{node.name, "Cast", "", {value}, {}, {}};
+      cast.attributes.Set("to", static_cast<int64_t>(form.activation));
+      edit.ReplaceNode(reader.node, std::move(cast));
+    }
     RETURN_IF_ERROR(edit.ApplyTo(graph));
   }
   return OkStatus();
@@ -81,18 +134,24 @@ Tensor ScalarOf(DType dtype, float value) {
 
 class NBitsEmitter {
  public:
-  NBitsEmitter(Graph& graph, const WeightSite& site, const WeightForm& form, const QuantizeOptions& options)
-      : graph_(graph), source_(graph.value(site.value)), form_(form), options_(options) {}
+  NBitsEmitter(Graph& graph, const Value& source, const FormGroup& group, const QuantizeOptions& options)
+      : graph_(graph), source_(source), group_(group), form_(group.form), options_(options) {}
 
   // Readers share one set of codes.
-  Status Run(const WeightSite& site, const QuantizedWeight& weight) {
-    GraphEdit constants(site.readers[0].node);
-    CodeRefs made = AddCodes(constants, source_, weight);
-    std::vector<ValueId> ids;
-    RETURN_IF_ERROR(constants.ApplyTo(graph_, &ids));
-    const auto existing = [&](ValueRef r) { return r.made >= 0 ? ValueRef::Of(ids[static_cast<size_t>(r.made)]) : r; };
-    made = {existing(made.codes), existing(made.scales), existing(made.zero_points)};
-    for (const WeightReader& reader : site.readers) RETURN_IF_ERROR(EmitReader(reader.node, made));
+  Status Run(QuantizedWeight weight) {
+    const bool looked_up = std::any_of(group_.readers.begin(), group_.readers.end(), [&](const WeightReader& r) {
+      return graph_.node(r.node).op_type == "Gather";
+    });
+    const bool multiplied = std::any_of(group_.readers.begin(), group_.readers.end(), [&](const WeightReader& r) {
+      return graph_.node(r.node).op_type != "Gather";
+    });
+    // A table is a matrix of packed rows; MatMulNBits wants them block by block.
+    if (looked_up && !multiplied && form_.layout == CodeLayout::kNBits) {
+      weight.codes = weight.codes.Reshaped({form_.view.channels, weight.codes.size() / form_.view.channels});
+    }
+    table_is_blocks_ = looked_up && multiplied;
+    ASSIGN_OR_RETURN(const CodeRefs made, AddSharedCodes(graph_, source_, group_, weight));
+    for (const WeightReader& reader : group_.readers) RETURN_IF_ERROR(EmitReader(reader.node, made));
     return OkStatus();
   }
 
@@ -111,12 +170,32 @@ class NBitsEmitter {
   Status EmitReader(NodeId reader, const CodeRefs& refs) {
     const Node node = graph_.node(reader);
     GraphEdit edit(reader);
-    if (node.op_type == "Gemm") {
+    if (node.op_type == "Gather") {
+      EmitGather(edit, reader, node, refs);
+    } else if (node.op_type == "Gemm") {
       EmitGemm(edit, reader, node, refs);
     } else {
       edit.ReplaceNode(reader, NBits(node.name, ValueRef::Of(node.inputs[0]), refs));
     }
     return edit.ApplyTo(graph_);
+  }
+
+  void EmitGather(GraphEdit& edit, NodeId reader, const Node& node, const CodeRefs& refs) const {
+    ValueRef table = refs.codes;
+    if (table_is_blocks_) {
+      const std::vector<int64_t> dims = {form_.view.channels, -1};
+      const ValueRef shape = edit.AddConstant(source_.name + ".rows", Tensor::Of<int64_t>({2}, dims), source_.region);
+      GraphEdit::NewNode reshape{source_.name + ".table", "Reshape", "", {table, shape}, {}, {}};
+      table = edit.AddNode(std::move(reshape), DType::kUint8, std::nullopt);
+    }
+    GraphEdit::NewNode lookup{
+        node.name, "GatherBlockQuantized", "com.microsoft", {table, ValueRef::Of(node.inputs[1]), refs.scales}, {}, {}};
+    if (refs.zero_points.id != kNoValue) lookup.inputs.push_back(refs.zero_points);
+    lookup.attributes.Set("gather_axis", int64_t{0});
+    lookup.attributes.Set("quantize_axis", int64_t{1});
+    lookup.attributes.Set("block_size", form_.spec.group_size);
+    lookup.attributes.Set("bits", int64_t{form_.spec.format->bits});
+    edit.ReplaceNode(reader, std::move(lookup));
   }
 
   // alpha * A' * W + beta * C; a step that multiplies by one or adds nothing is left out.
@@ -162,22 +241,25 @@ class NBitsEmitter {
   }
 
   Graph& graph_;
-  const Value source_;
+  const Value& source_;
+  const FormGroup& group_;
   const WeightForm& form_;
   const QuantizeOptions& options_;
+  bool table_is_blocks_ = false;  // the table's codes lie as MatMulNBits wants them
 };
 
 }  // namespace
 
-Status EmitWeight(Graph& graph, const WeightSite& site, const WeightForm& form, const QuantizedWeight& weight,
+Status EmitWeight(Graph& graph, ValueId weight, const FormGroup& group, const QuantizedWeight& quantized,
                   const QuantizeOptions& options) {
-  switch (form.kind) {
-    case FormKind::kQdqMatrix:
-      return EmitQdqMatrix(graph, site, form, weight);
-    case FormKind::kQdqKernel:
-      return EmitQdqKernel(graph, site, form, weight);
+  const Value source = graph.value(weight);
+  switch (group.form.kind) {
+    case FormKind::kDequantize:
+      return EmitDequantize(graph, source, group, quantized);
+    case FormKind::kGatherRows:
+      return EmitGatherRows(graph, source, group, quantized);
     case FormKind::kNBits:
-      return NBitsEmitter(graph, site, form, options).Run(site, weight);
+      return NBitsEmitter(graph, source, group, options).Run(quantized);
   }
   return BugError("a weight form without an emitter");
 }

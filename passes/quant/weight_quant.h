@@ -16,18 +16,21 @@ enum class VerdictKind { kQuantized, kSkipped, kUnsupported };
 
 // What becomes of one weight: a constant float of rank >= 2 that some node reads. Smaller constants are only counted.
 struct WeightVerdict {
+  int function = -1;  // index of the model's function whose body holds it; -1: the graph
   ValueId value = kNoValue;
-  std::string weight;           // its name in the file
+  std::string weight;           // its name in the file, in a function "Function::name"
   std::vector<NodeId> readers;  // nodes that read it
   std::string node;             // label of the first reader
   std::string op_type;          // of the first reader
   Dims dims;
   int64_t elements = 0;
   VerdictKind kind = VerdictKind::kUnsupported;
+  std::string rule;     // the user's rule that took it, if one did
+  WeightFormat format;  // what that rule, or the options, ask for
   std::string reason;   // which rule skipped it, or why it is not supported; for quantized: the form
   std::string warning;  // what the user should know of a quantized one ("runs slower than float in ...")
   QuantSpec spec;       // quantized only
-  int64_t bits = 0;     // codes, scales and zero points; quantized only
+  int64_t bits = 0;     // codes, scales and zero points of all copies in the file; quantized only
 };
 
 struct QuantizePlan {
@@ -41,8 +44,12 @@ struct QuantizePlan {
   double bits_per_weight() const;  // bits of quantized weights / quantized elements; 0 when none
 };
 
+// A function's body by its index, or the model's graph for -1.
+const Graph& GraphOf(const Model& model, int function);
+Graph& GraphOf(Model& model, int function);
+
 // Decides; reads names and shapes only, never a weight's bytes. UsageError for a pattern that does not compile, a
-// --skip, --skip-op or --only that matches nothing, an unknown format or target, an option without effect.
+// --skip, --skip-op, --only, --include-op or rule that matches nothing, an unknown format or target, an option without effect.
 // The model's shapes must have been inferred.
 StatusOr<QuantizePlan> PlanWeights(const Model& model, const QuantizeOptions& options);
 

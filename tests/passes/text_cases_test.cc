@@ -67,35 +67,12 @@ void WriteCases(const fs::path& path, const std::vector<Case>& cases) {
   }
 }
 
-QuantizeOptions OptionsOf(std::istringstream& words) {
+// "weights=int8 group-size=channel": the keys of the command line.
+StatusOr<QuantizeOptions> OptionsOf(std::istringstream& words) {
   QuantizeOptions o;
   for (std::string word; words >> word;) {
-    const std::string key = word.substr(0, word.find('='));
-    const std::string value = word.substr(word.find('=') + 1);
-    if (key == "weights")
-      o.weights = value;
-    else if (key == "group" && value == "channel")
-      o.granularity = Granularity::kChannel;
-    else if (key == "group" && value == "tensor")
-      o.granularity = Granularity::kTensor;
-    else if (key == "group")
-      o.group_size = std::stoll(value);
-    else if (key == "scheme")
-      o.scheme = value == "asymmetric" ? Scheme::kAsymmetric : Scheme::kSymmetric;
-    else if (key == "emit")
-      o.emit = value == "nbits" ? Emit::kNBits : Emit::kQdq;
-    else if (key == "scale-type")
-      o.scale_type = value == "fp16" ? DType::kFloat16 : DType::kFloat;
-    else if (key == "skip")
-      o.skip.push_back(value);
-    else if (key == "skip-op")
-      o.skip_op.push_back(value);
-    else if (key == "only")
-      o.only.push_back(value);
-    else if (key == "target")
-      o.target = value;
-    else
-      FAIL("unknown option " << key);
+    const size_t equals = word.find('=');
+    RETURN_IF_ERROR(SetQuantizeOption(o, word.substr(0, equals), word.substr(equals + 1)));
   }
   return o;
 }
@@ -105,7 +82,7 @@ Status RunPass(const std::string& run, Model& model) {
   std::string pass;
   words >> pass;
   if (pass != "quantize-weights") return UsageError("unknown pass {}", pass);
-  const QuantizeOptions options = OptionsOf(words);
+  ASSIGN_OR_RETURN(const QuantizeOptions options, OptionsOf(words));
   RETURN_IF_ERROR(InferShapes(model));
   ASSIGN_OR_RETURN(QuantizePlan plan, PlanWeights(model, options));
   return ApplyPlan(model, options, plan);
