@@ -29,17 +29,62 @@ std::string CodesOf(const onnx::TensorProto& tensor) {
   return out;
 }
 
-// Puts the codes in where the printer wrote "...".
-std::string WithCodes(std::string text, const onnx::GraphProto& graph) {
-  for (const onnx::TensorProto& tensor : graph.initializer()) {
-    if (!IsCode(tensor)) continue;
-    for (const std::string& start : {" " + tensor.name() + " = ...", " \"" + tensor.name() + "\" = ..."}) {
-      const size_t at = text.find(start);
-      if (at != std::string::npos) text.replace(at + start.size() - 3, 3, " {" + CodesOf(tensor) + "}");
+// Makes a skeleton's tensors whole for the printer, in bodies and functions too. Codes, which it would leave out, become
+// marks that it prints as it prints external data.
+class TensorFiller {
+ public:
+  explicit TensorFiller(const std::vector<Tensor>& payloads) : payloads_(payloads) {}
+
+  Status Fill(onnx::ModelProto& model) {
+    RETURN_IF_ERROR(Fill(*model.mutable_graph()));
+    for (auto& function : *model.mutable_functions()) {
+      for (auto& node : *function.mutable_node()) RETURN_IF_ERROR(Fill(node));
     }
+    return OkStatus();
   }
-  return text;
-}
+  // Puts the codes in where their marks were printed.
+  std::string WithCodes(std::string text) const {
+    for (size_t i = 0; i < codes_.size(); ++i) {
+      const std::string mark = fmt::format("[\"codes\": \"{}\"]", i);
+      const size_t at = text.find(mark);
+      if (at != std::string::npos) text.replace(at, mark.size(), " {" + codes_[i] + "}");
+    }
+    return text;
+  }
+
+ private:
+  Status Fill(onnx::GraphProto& graph) {
+    for (auto& tensor : *graph.mutable_initializer()) RETURN_IF_ERROR(Fill(tensor));
+    for (auto& node : *graph.mutable_node()) RETURN_IF_ERROR(Fill(node));
+    return OkStatus();
+  }
+  Status Fill(onnx::NodeProto& node) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) RETURN_IF_ERROR(Fill(*attribute.mutable_t()));
+      if (attribute.has_g()) RETURN_IF_ERROR(Fill(*attribute.mutable_g()));
+    }
+    return OkStatus();
+  }
+  Status Fill(onnx::TensorProto& tensor) {
+    if (const auto index = PayloadIndex(tensor)) {
+      ASSIGN_OR_RETURN(const Tensor bytes, payloads_[static_cast<size_t>(*index)].Materialize());
+      tensor.clear_external_data();
+      tensor.clear_data_location();
+      tensor.set_raw_data(bytes.bytes().data(), bytes.bytes().size());
+    }
+    if (!IsCode(tensor)) return OkStatus();
+    auto* entry = tensor.add_external_data();
+    entry->set_key("codes");
+    entry->set_value(std::to_string(codes_.size()));
+    codes_.push_back(CodesOf(tensor));
+    tensor.clear_raw_data();
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    return OkStatus();
+  }
+
+  const std::vector<Tensor>& payloads_;
+  std::vector<std::string> codes_;
+};
 
 }  // namespace
 
@@ -60,15 +105,9 @@ StatusOr<Model> ParseModelText(std::string_view text) {
 StatusOr<std::string> PrintModelText(const Model& model) {
   std::vector<Tensor> payloads;
   ASSIGN_OR_RETURN(onnx::ModelProto proto, ToSkeleton(model, &payloads));
-  for (onnx::TensorProto& tensor : *proto.mutable_graph()->mutable_initializer()) {
-    const auto index = PayloadIndex(tensor);
-    if (!index) continue;
-    ASSIGN_OR_RETURN(const Tensor bytes, payloads[static_cast<size_t>(*index)].Materialize());
-    tensor.clear_external_data();
-    tensor.clear_data_location();
-    tensor.set_raw_data(bytes.bytes().data(), bytes.bytes().size());
-  }
-  return WithCodes(onnx::ProtoToString(proto), proto.graph());
+  TensorFiller filler(payloads);
+  RETURN_IF_ERROR(filler.Fill(proto));
+  return filler.WithCodes(onnx::ProtoToString(proto));
 }
 
 }  // namespace quant

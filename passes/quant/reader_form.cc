@@ -18,13 +18,18 @@ constexpr size_t kMaxFollowed = 256;
 
 bool IsKernelBlock(int64_t size) { return size >= 16 && size <= 256 && std::has_single_bit(static_cast<uint64_t>(size)); }
 
-// Block of MatMulNBits in which a scale per channel or tensor is repeated: 128, or the largest smaller one that
-// divides the reduction, so that nothing is padded.
+// The smallest block of MatMulNBits that holds a whole reduction.
+int64_t BlockAround(int64_t reduction) {
+  return std::max<int64_t>(16, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(reduction))));
+}
+
+// Block of MatMulNBits in which a scale per channel or tensor is repeated: 128, or a smaller one that divides the
+// reduction or just holds it, so that less is padded.
 int64_t RepeatBlock(int64_t reduction) {
   for (int64_t block = 128; block >= 16; block /= 2) {
     if (reduction % block == 0) return block;
   }
-  return 128;
+  return std::min<int64_t>(128, BlockAround(reduction));
 }
 
 const OpDef* OpOf(const Node& node) { return FindOp(node.domain, node.op_type); }
@@ -280,7 +285,8 @@ class FormMaker {
     form_.kind = FormKind::kNBits;
     form_.layout = CodeLayout::kNBits;
     form_.view = View2d(channel_axis);
-    if (!grouped()) form_.spec.group_size = RepeatBlock(form_.view.reduction);
+    const int64_t k = form_.view.reduction;
+    form_.spec.group_size = grouped() ? std::min(form_.spec.group_size, BlockAround(k)) : RepeatBlock(k);
     return form_;
   }
 

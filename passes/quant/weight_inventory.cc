@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libquant/base/checked.h"
+#include "libquant/ops/op_def.h"
 #include "passes/quant/permuted_tensor.h"
 
 namespace quant {
@@ -91,6 +92,22 @@ void CollectReaders(const Graph& graph, ValueId weight, WeightSite& site) {
   }
 }
 
+bool IsQuantizer(const Graph& graph, NodeId n) {
+  const OpDef* op = FindOp(graph.node(n).domain, graph.node(n).op_type);
+  return op != nullptr && std::holds_alternative<Quantizer>(op->role);
+}
+
+// Whether the reader takes scales or zero points, itself or as rows looked up for one that does.
+bool TakesParameters(const Graph& graph, const WeightReader& reader) {
+  if (IsQuantizer(graph, reader.node)) return reader.input > 0;
+  const Node& node = graph.node(reader.node);
+  if (node.op_type != "Gather" || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
+  const auto& uses = graph.value(node.outputs[0]).uses;
+  return std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.node != kNoNode && use.index > 0 && IsQuantizer(graph, use.node);
+  });
+}
+
 }  // namespace
 
 Dims WeightReader::dims() const {
@@ -113,6 +130,7 @@ WeightInventory FindWeights(const Graph& graph) {
     WeightSite site;
     site.value = v;
     CollectReaders(graph, v, site);
+    std::erase_if(site.readers, [&](const WeightReader& r) { return TakesParameters(graph, r); });
     if (site.readers.empty()) continue;
     if (value.constant->rank() < 2) {
       ++out.small_constants;

@@ -1,4 +1,5 @@
 // Every weight of a graph with everything that reads it: constant floats of rank >= 2, wherever the file keeps them.
+// The scales of a quantized model are none.
 #pragma once
 
 #include <cstdint>
