@@ -13,22 +13,20 @@ struct CodeRefs {
   ValueRef zero_points;  // none when the form has none
 };
 
-// New initializers beside the weight they stand for, so that each of its readers can see them.
-CodeRefs AddCodes(GraphEdit& edit, const Value& source, const QuantizedWeight& weight) {
+// New initializers in `region`, or -1 for that of the edit.
+CodeRefs AddCodes(GraphEdit& edit, const std::string& name, const QuantizedWeight& weight, RegionId region) {
   CodeRefs refs;
-  refs.codes = edit.AddConstant(source.name + ".codes", weight.codes, source.region);
-  refs.scales = edit.AddConstant(source.name + ".scales", weight.scales, source.region);
-  if (weight.zero_points) {
-    refs.zero_points = edit.AddConstant(source.name + ".zero_points", *weight.zero_points, source.region);
-  }
+  refs.codes = edit.AddConstant(name + ".codes", weight.codes, region);
+  refs.scales = edit.AddConstant(name + ".scales", weight.scales, region);
+  if (weight.zero_points) refs.zero_points = edit.AddConstant(name + ".zero_points", *weight.zero_points, region);
   return refs;
 }
 
-// The same, as values of the graph that all readers share.
+// The same beside the weight they stand for, so that each of its readers can see them, as values of the graph.
 StatusOr<CodeRefs> AddSharedCodes(Graph& graph, const Value& source, const FormGroup& group,
                                   const QuantizedWeight& weight) {
   GraphEdit constants(group.readers[0].node);
-  const CodeRefs made = AddCodes(constants, source, weight);
+  const CodeRefs made = AddCodes(constants, source.name, weight, source.region);
   std::vector<ValueId> ids;
   RETURN_IF_ERROR(constants.ApplyTo(graph, &ids));
   const auto existing = [&](ValueRef r) { return r.made >= 0 ? ValueRef::Of(ids[static_cast<size_t>(r.made)]) : r; };
@@ -43,9 +41,10 @@ ValueRef CastToActivation(GraphEdit& edit, const std::string& name, const Weight
   return edit.AddNode(std::move(cast), form.activation, std::move(shape));
 }
 
-// DequantizeLinear of the codes, with what brings them into the reader's type and dims.
+// DequantizeLinear of the codes, with what brings them into the reader's type and dims. Codes and node are in one
+// region: ONNX Runtime 1.30 refuses to load a body's DequantizeLinear of 4-bit codes that lie outside.
 ValueRef AddDequantize(GraphEdit& edit, const Value& source, const QuantizedWeight& weight, const WeightForm& form) {
-  const CodeRefs refs = AddCodes(edit, source, weight);
+  const CodeRefs refs = AddCodes(edit, source.name, weight, -1);
   GraphEdit::NewNode node{source.name + ".dequantize", "DequantizeLinear", "", {refs.codes, refs.scales}, {}, {}};
   if (weight.zero_points) node.inputs.push_back(refs.zero_points);
   if (form.spec.granularity != Granularity::kTensor) node.attributes.Set("axis", form.axis);
@@ -56,7 +55,7 @@ ValueRef AddDequantize(GraphEdit& edit, const Value& source, const QuantizedWeig
   if (form.reshaped.empty()) return out;
   const auto rank = static_cast<int64_t>(form.reshaped.size());
   const ValueRef dims =
-      edit.AddConstant(source.name + ".dims", Tensor::Of<int64_t>({rank}, form.reshaped), source.region);
+      edit.AddConstant(source.name + ".dims", Tensor::Of<int64_t>({rank}, form.reshaped));
   GraphEdit::NewNode reshape{source.name + ".reshape", "Reshape", "", {out, dims}, {}, {}};
   return edit.AddNode(std::move(reshape), form.activation, ShapeOf(form.reshaped));
 }
