@@ -9,6 +9,7 @@
 
 #include "libquant/exec/buffer_pool.h"
 #include "libquant/exec/constant_store.h"
+#include "libquant/exec/control_flow.h"
 #include "libquant/ops/op_def.h"
 
 namespace quant {
@@ -17,7 +18,7 @@ namespace {
 // The operator's kernel at the opset the model imports, or null.
 const OpDef* KernelOf(const Model& model, const Node& node) {
   const OpDef* op = FindOp(node.domain, node.op_type);
-  if (op == nullptr || op->eval == nullptr || !BodiesOf(node).empty()) return nullptr;
+  if (op == nullptr || (op->eval == nullptr) != IsControlFlow(node)) return nullptr;
   return op->since.empty() || model.OpsetOf(node.domain) >= op->since.front() ? op : nullptr;
 }
 
@@ -26,8 +27,12 @@ struct Step {
   const OpDef* op = nullptr;
   int64_t version = 0;
   std::unique_ptr<bool[]> wanted;   // per output; vector<bool> has no span
+  std::vector<ValueId> reads;       // inputs, and for control flow what its bodies capture
   std::vector<ValueId> last_reads;  // values that nothing reads after this step
 };
+
+using Schedule = std::vector<Step>;  // of one region
+using Live = std::unordered_map<ValueId, Tensor>;
 
 std::string DescribeInputs(std::span<const Tensor* const> inputs) {
   std::string out;
@@ -47,7 +52,7 @@ auto Caught(const Body& body) -> decltype(body()) {
   }
 }
 
-class SessionImpl : public Session {
+class SessionImpl : public Session, private BodyRunner {
  public:
   SessionImpl(const Model& model, SessionOptions options)
       : model_(model),
@@ -65,11 +70,18 @@ class SessionImpl : public Session {
   StatusOr<NamedTensors> RunChecked(const NamedTensors& feeds, const Probe& probe);
   StatusOr<Step> StepFor(NodeId id) const;
   Status FoldOrSchedule();
+  Status ScheduleRegion(RegionId region, std::unordered_map<ValueId, int>& readers);
+  Status FinishRegion(RegionId region);
+  std::vector<ValueId> CapturedBy(const Node& node) const;
   StatusOr<bool> TryFold(const Step& step, std::unordered_map<ValueId, int>& readers);
   Status CheckFeeds(const NamedTensors& feeds) const;
   Status CheckFeed(const InputSpec& spec, const Tensor& tensor,
                    std::map<std::string, std::pair<int64_t, std::string>>& sizes) const;
   StatusOr<std::vector<Tensor>> Evaluate(const Step& step, std::span<const Tensor* const> inputs);
+  StatusOr<std::vector<Tensor>> EvaluateKernel(const Step& step, std::span<const Tensor* const> inputs);
+  Status RunRegion(RegionId region);
+  StatusOr<std::vector<Tensor>> RunBody(RegionId body, std::vector<Tensor> inputs) override;
+  const Tensor* Find(ValueId v) const;
 
   const Model& model_;
   const Graph& graph_;
@@ -79,7 +91,10 @@ class SessionImpl : public Session {
   KernelContext::Allocator allocator_;
   std::vector<InputSpec> inputs_;
   std::unordered_map<ValueId, Tensor> resident_;  // constants that runs read
-  std::vector<Step> steps_;
+  std::map<RegionId, Schedule> schedules_;
+  // Of the run that is under way. Values have one id each and no body runs inside itself, so one map serves all.
+  Live live_;
+  const Probe* probe_ = nullptr;
 };
 
 StatusOr<Step> SessionImpl::StepFor(NodeId id) const {
@@ -93,6 +108,13 @@ StatusOr<Step> SessionImpl::StepFor(NodeId id) const {
     if (at >= node.inputs.size() || node.inputs[at] == kNoValue) {
       return DataError("node {}: {} lacks input {}", graph_.NodeLabel(id), node.op_type, i);
     }
+  }
+  for (ValueId v : node.inputs) {
+    if (v != kNoValue) step.reads.push_back(v);
+  }
+  if (IsControlFlow(node)) {
+    const std::vector<ValueId> captured = CapturedBy(node);
+    step.reads.insert(step.reads.end(), captured.begin(), captured.end());
   }
   step.wanted = std::make_unique<bool[]>(node.outputs.size());
   for (size_t i = 0; i < node.outputs.size(); ++i) step.wanted[i] = node.outputs[i] != kNoValue;
@@ -112,46 +134,93 @@ Status SessionImpl::Prepare() {
 
 Status SessionImpl::FoldOrSchedule() {
   std::unordered_map<ValueId, int> readers;  // of constants, still to come
-  for (NodeId id : graph_.main().nodes) {
-    for (ValueId v : graph_.node(id).inputs) {
-      if (v != kNoValue) ++readers[v];
+  for (RegionId r = 0; r < graph_.region_count(); ++r) {
+    if (graph_.region(r).removed) continue;
+    for (ValueId v : graph_.region(r).outputs) ++readers[v];
+    for (NodeId id : graph_.region(r).nodes) {
+      for (ValueId v : graph_.node(id).inputs) {
+        if (v != kNoValue) ++readers[v];
+      }
     }
   }
-  for (ValueId v : graph_.main().outputs) ++readers[v];
-  for (NodeId id : graph_.main().nodes) {
+  RETURN_IF_ERROR(ScheduleRegion(kMainRegion, readers));
+  for (auto& entry : schedules_) RETURN_IF_ERROR(FinishRegion(entry.first));
+  constants_.Clear();
+  return OkStatus();
+}
+
+Status SessionImpl::ScheduleRegion(RegionId region, std::unordered_map<ValueId, int>& readers) {
+  Schedule schedule;
+  for (NodeId id : graph_.region(region).nodes) {
     const Node& node = graph_.node(id);
     const bool known = std::all_of(node.outputs.begin(), node.outputs.end(),
                                    [&](ValueId v) { return v == kNoValue || constants_.Has(v); });
     if (known && !node.outputs.empty()) continue;  // a Constant node
     ASSIGN_OR_RETURN(Step step, StepFor(id));
-    ASSIGN_OR_RETURN(const bool folded, TryFold(step, readers));
-    if (!folded) steps_.push_back(std::move(step));
+    if (IsControlFlow(node)) {
+      for (RegionId body : BodiesOf(node)) RETURN_IF_ERROR(ScheduleRegion(body, readers));
+    } else {
+      const StatusOr<bool> folded = TryFold(step, readers);
+      // What a branch that is never taken gets wrong is no error.
+      if (!folded.ok() && region == kMainRegion) return folded.status();
+      if (folded.ok() && *folded) continue;
+    }
+    schedule.push_back(std::move(step));
   }
-  // What runs need stays; where a value is read last decides when it goes.
+  schedules_[region] = std::move(schedule);
+  return OkStatus();
+}
+
+// What runs need stays; where a value is read last decides when it goes. What a body reads from outside stays with the
+// node that holds the body.
+Status SessionImpl::FinishRegion(RegionId region) {
+  Schedule& steps = schedules_[region];
+  const auto keep = [&](ValueId v) -> Status {
+    if (!constants_.Has(v) || resident_.contains(v)) return OkStatus();
+    ASSIGN_OR_RETURN(resident_[v], constants_.Get(v));
+    return OkStatus();
+  };
   std::unordered_map<ValueId, size_t> last;
-  for (size_t s = 0; s < steps_.size(); ++s) {
-    const Node& node = graph_.node(steps_[s].node);
-    for (ValueId v : node.inputs) {
-      if (v == kNoValue) continue;
-      if (!constants_.Has(v)) {
-        last[v] = s;
-      } else if (!resident_.contains(v)) {
-        ASSIGN_OR_RETURN(resident_[v], constants_.Get(v));
-      }
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const Node& node = graph_.node(steps[s].node);
+    for (ValueId v : steps[s].reads) {
+      RETURN_IF_ERROR(keep(v));
+      if (!resident_.contains(v) && graph_.value(v).region == region) last[v] = s;
     }
     for (ValueId v : node.outputs) {
       if (v != kNoValue) last[v] = s;
     }
   }
-  for (ValueId v : graph_.main().outputs) {
+  for (ValueId v : graph_.region(region).outputs) {
     last.erase(v);
-    if (constants_.Has(v) && !resident_.contains(v)) {
-      ASSIGN_OR_RETURN(resident_[v], constants_.Get(v));
+    RETURN_IF_ERROR(keep(v));
+  }
+  for (const auto& [v, s] : last) steps[s].last_reads.push_back(v);
+  return OkStatus();
+}
+
+// Values from around the bodies of a node that nodes or outputs of the bodies read.
+std::vector<ValueId> SessionImpl::CapturedBy(const Node& node) const {
+  std::set<ValueId> read;
+  std::set<RegionId> inside;
+  std::vector<RegionId> open = BodiesOf(node);
+  while (!open.empty()) {
+    const RegionId body = open.back();
+    open.pop_back();
+    inside.insert(body);
+    for (ValueId v : graph_.region(body).outputs) read.insert(v);
+    for (NodeId n : graph_.region(body).nodes) {
+      for (ValueId v : graph_.node(n).inputs) {
+        if (v != kNoValue) read.insert(v);
+      }
+      for (RegionId nested : BodiesOf(graph_.node(n))) open.push_back(nested);
     }
   }
-  for (const auto& [v, s] : last) steps_[s].last_reads.push_back(v);
-  constants_.Clear();
-  return OkStatus();
+  std::vector<ValueId> out;
+  for (ValueId v : read) {
+    if (!inside.contains(graph_.value(v).region)) out.push_back(v);
+  }
+  return out;
 }
 
 StatusOr<bool> SessionImpl::TryFold(const Step& step, std::unordered_map<ValueId, int>& readers) {
@@ -226,54 +295,91 @@ Status SessionImpl::CheckFeeds(const NamedTensors& feeds) const {
   return OkStatus();
 }
 
-StatusOr<std::vector<Tensor>> SessionImpl::Evaluate(const Step& step, std::span<const Tensor* const> inputs) {
+StatusOr<std::vector<Tensor>> SessionImpl::EvaluateKernel(const Step& step, std::span<const Tensor* const> inputs) {
   const Node& node = graph_.node(step.node);
   KernelContext context(node.attributes, step.version, inputs, {step.wanted.get(), node.outputs.size()}, allocator_);
-  Status status = Caught([&] { return step.op->eval(context); });
-  if (status.ok()) {
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (step.wanted[i] && !context.outputs()[i].defined()) status = BugError("output {} was not made", i);
-    }
-  }
-  if (!status.ok()) {
-    return WithContext(status, fmt::format("node {} ({}; inputs {})", graph_.NodeLabel(step.node), node.op_type,
-                                           DescribeInputs(inputs)));
-  }
+  RETURN_IF_ERROR(Caught([&] { return step.op->eval(context); }));
   return std::move(context.outputs());
 }
 
-StatusOr<NamedTensors> SessionImpl::RunChecked(const NamedTensors& feeds, const Probe& probe) {
-  RETURN_IF_ERROR(CheckFeeds(feeds));
-  std::unordered_map<ValueId, Tensor> live;
-  for (ValueId v : graph_.main().inputs) {
-    if (const Tensor* tensor = FindTensor(feeds, graph_.value(v).name)) {
-      ASSIGN_OR_RETURN(live[v], tensor->Materialize());
-    }
+StatusOr<std::vector<Tensor>> SessionImpl::Evaluate(const Step& step, std::span<const Tensor* const> inputs) {
+  const Node& node = graph_.node(step.node);
+  StatusOr<std::vector<Tensor>> outputs =
+      IsControlFlow(node) ? RunControlFlow(graph_, node, inputs, *this) : EvaluateKernel(step, inputs);
+  Status status = outputs.status();
+  for (size_t i = 0; status.ok() && i < node.outputs.size(); ++i) {
+    if (step.wanted[i] && !(*outputs)[i].defined()) status = BugError("output {} was not made", i);
   }
-  const auto find = [&](ValueId v) -> const Tensor* {
-    if (auto it = resident_.find(v); it != resident_.end()) return &it->second;
-    auto it = live.find(v);
-    return it == live.end() ? nullptr : &it->second;
-  };
-  for (const Step& step : steps_) {
+  if (status.ok()) return outputs;
+  return WithContext(status, fmt::format("node {} ({}; inputs {})", graph_.NodeLabel(step.node), node.op_type,
+                                         DescribeInputs(inputs)));
+}
+
+const Tensor* SessionImpl::Find(ValueId v) const {
+  if (auto it = resident_.find(v); it != resident_.end()) return &it->second;
+  auto it = live_.find(v);
+  return it == live_.end() ? nullptr : &it->second;
+}
+
+Status SessionImpl::RunRegion(RegionId region) {
+  for (const Step& step : schedules_.at(region)) {
     const Node& node = graph_.node(step.node);
     std::vector<const Tensor*> inputs;
-    for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? nullptr : find(v));
+    for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? nullptr : Find(v));
+    // A body's run may move what the map holds: control flow gets tensors of its own, which share their bytes.
+    std::vector<Tensor> held;
+    if (IsControlFlow(node)) {
+      held.reserve(inputs.size());
+      for (const Tensor*& input : inputs) {
+        if (input != nullptr) input = &held.emplace_back(*input);
+      }
+    }
     ASSIGN_OR_RETURN(std::vector<Tensor> outputs, Evaluate(step, inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId v = node.outputs[i];
       if (v == kNoValue) continue;
-      if (probe) RETURN_IF_ERROR(probe(graph_.value(v).name, outputs[i]));
-      live[v] = std::move(outputs[i]);
+      if (*probe_) RETURN_IF_ERROR((*probe_)(graph_.value(v).name, outputs[i]));
+      live_[v] = std::move(outputs[i]);
     }
-    for (ValueId v : step.last_reads) live.erase(v);
+    for (ValueId v : step.last_reads) live_.erase(v);
   }
+  return OkStatus();
+}
+
+StatusOr<std::vector<Tensor>> SessionImpl::RunBody(RegionId body, std::vector<Tensor> inputs) {
+  const Region& region = graph_.region(body);
+  for (size_t i = 0; i < inputs.size(); ++i) live_[region.inputs[i]] = std::move(inputs[i]);
+  RETURN_IF_ERROR(RunRegion(body));
+  std::vector<Tensor> outputs;
+  for (ValueId v : region.outputs) {
+    const Tensor* tensor = Find(v);
+    if (tensor == nullptr) return BugError("output {} was not made", graph_.value(v).name);
+    outputs.push_back(*tensor);
+  }
+  for (ValueId v : region.inputs) live_.erase(v);
+  for (ValueId v : region.outputs) {
+    if (graph_.value(v).region == body) live_.erase(v);
+  }
+  return outputs;
+}
+
+StatusOr<NamedTensors> SessionImpl::RunChecked(const NamedTensors& feeds, const Probe& probe) {
+  RETURN_IF_ERROR(CheckFeeds(feeds));
+  live_.clear();
+  probe_ = &probe;
+  for (ValueId v : graph_.main().inputs) {
+    if (const Tensor* tensor = FindTensor(feeds, graph_.value(v).name)) {
+      ASSIGN_OR_RETURN(live_[v], tensor->Materialize());
+    }
+  }
+  RETURN_IF_ERROR(RunRegion(kMainRegion));
   NamedTensors out;
   for (ValueId v : graph_.main().outputs) {
-    const Tensor* tensor = find(v);
+    const Tensor* tensor = Find(v);
     if (tensor == nullptr) return BugError("output {} was not made", graph_.value(v).name);
     out.emplace_back(graph_.value(v).name, *tensor);
   }
+  live_.clear();
   return out;
 }
 
