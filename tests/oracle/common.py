@@ -10,7 +10,9 @@ import onnx
 import onnxruntime as ort
 
 REAL_MODELS = ["mnist", "super_resolution", "fr_age", "fr_detect", "fr_feature", "fr_pose", "version-RFB-320",
-               "bert_mlm_random"]
+               "bert_mlm_random", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer", "ch_ppocr_mobile_v2.0_cls_infer",
+               "dtln_model_1", "silero_vad_v5", "t5_encoder_random", "t5_decoder_random", "gpt2_kv_random",
+               "llm_attention24_random"]
 DIGIT_NETS = ["digits_cnn", "digits_vit"]
 
 
@@ -78,21 +80,56 @@ def session(model, level=None, optimized=None):
     return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
+# Dims of inputs that a model takes in certain shapes only, for a dynamic length of d.
+SHAPES = {
+    "ch_PP-OCRv4_det_infer": lambda d: {"x": [1, 3, 32 * (d // 4 + 1), 96]},
+    "ch_PP-OCRv4_rec_infer": lambda d: {"x": [1, 3, 48, 16 * d]},
+    "ch_ppocr_mobile_v2.0_cls_infer": lambda d: {"x": [1, 3, 48, 16 * d + 32]},
+    "silero_vad_v5": lambda d: {"input": [1, 512], "state": [2, 1, 128], "sr": []},
+    "gpt2_kv_random": lambda d: {"input_ids": [1, d], "position_ids": [1, d], "attention_mask": [1, d + 3],
+                                 **{f"past_{i}": [2, 1, 4, 3, 8] for i in range(5)}},
+    "llm_attention24_random": lambda d: {"input_ids": [1, d // 2], "position_ids": [1, d // 2], "attention_mask": [1, d // 2 + 3],
+                                         "past_key_values.0.key": [1, 2, 3, 8], "past_key_values.0.value": [1, 2, 3, 8]},
+}
+VOCABULARY = {"llm_attention24_random": 32}
+
+
+def page(random, dims):
+    """Dark strokes in lines on white, as a text detector wants them: on noise all its answers are next to 0, where ONNX
+    Runtime's Sigmoid has a floor of its own."""
+    image = np.ones(dims, np.float32)
+    for top in range(8, dims[2] - 20, 32):
+        for left in range(6, dims[3] - 8, 6):
+            height, down = random.integers(6, 14), random.integers(0, 4)
+            image[:, :, top + down:top + down + height, left:left + random.integers(2, 5)] = -1
+    return image
+
+
 def feeds_for(model, seed, dynamic=8):
-    """Seeded inputs of the right kinds: token ids below 1000, masks of ones, floats from a normal distribution."""
+    """Seeded inputs of the right kinds: token ids, positions, masks of ones, floats from a normal distribution."""
     random = np.random.default_rng(seed)
     feeds, sizes = {}, {}
+    fixed = SHAPES.get(model.stem, lambda d: {})(dynamic)
     for spec in session(model).get_inputs():
-        dims = [d if isinstance(d, int) and d > 0 else 1 if i == 0 else sizes.setdefault(d, dynamic)
-                for i, d in enumerate(spec.shape)]
-        if spec.type == "tensor(float)":
-            feeds[spec.name] = random.standard_normal(dims).astype(np.float32)
-        elif "mask" in spec.name:
-            feeds[spec.name] = np.ones(dims, np.int64)
+        dims = fixed.get(spec.name)
+        if dims is None:
+            dims = [d if isinstance(d, int) and d > 0 else 1 if i == 0 else sizes.setdefault(d, dynamic)
+                    for i, d in enumerate(spec.shape)]
+        dtype = {"tensor(float)": np.float32, "tensor(int32)": np.int32}.get(spec.type, np.int64)
+        if "mask" in spec.name:
+            feeds[spec.name] = np.ones(dims, dtype)
+        elif model.stem == "ch_PP-OCRv4_det_infer":
+            feeds[spec.name] = page(random, dims)
+        elif dtype == np.float32:
+            feeds[spec.name] = random.standard_normal(dims).astype(dtype)
         elif "type" in spec.name:
-            feeds[spec.name] = np.zeros(dims, np.int64)
+            feeds[spec.name] = np.zeros(dims, dtype)
+        elif spec.name == "sr":
+            feeds[spec.name] = np.array(16000, dtype)
+        elif "position" in spec.name:
+            feeds[spec.name] = np.arange(dims[1], dtype=dtype)[None] + 3
         else:
-            feeds[spec.name] = random.integers(0, 1000, dims, dtype=np.int64)
+            feeds[spec.name] = random.integers(0, VOCABULARY.get(model.stem, 1000), dims, dtype=dtype)
     return feeds
 
 

@@ -14,10 +14,12 @@ LOOSER = {
     "fr_age": 1e-4,
 }
 SEEDS = range(6)
+DYNAMIC = ("bert_mlm_random", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer", "ch_ppocr_mobile_v2.0_cls_infer",
+           "t5_encoder_random", "t5_decoder_random", "gpt2_kv_random", "llm_attention24_random")
 
 
 def shapes_of(name):
-    return [4, 8, 23] if name in ("bert_mlm_random",) else [8]
+    return [4, 8, 23] if name in DYNAMIC else [8]
 
 
 def main():
