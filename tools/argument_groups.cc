@@ -9,6 +9,7 @@
 #include "libquant/base/parallel.h"
 #include "libquant/exec/session.h"
 #include "libquant/model/check.h"
+#include "libquant/model/inline_functions.h"
 #include "libquant/model/read.h"
 #include "libquant/model/tensor_file.h"
 #include "tools/units.h"
@@ -119,6 +120,14 @@ std::string SampleArgs::Describe() const {
 StatusOr<Model> LoadModel(const std::string& path) {
   ASSIGN_OR_RETURN(Model model, ReadModel(path));
   RETURN_IF_ERROR(WithContext(CheckModel(model), path));
+  RETURN_IF_ERROR(WithContext(InferShapes(model), path));
+  return model;
+}
+
+StatusOr<Model> LoadToRun(const std::string& path) {
+  ASSIGN_OR_RETURN(Model model, LoadModel(path));
+  if (model.functions.empty()) return model;
+  RETURN_IF_ERROR(WithContext(InlineFunctions(model), path));
   RETURN_IF_ERROR(WithContext(InferShapes(model), path));
   return model;
 }

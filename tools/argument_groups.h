@@ -59,6 +59,9 @@ class SampleArgs {
 // Reads, checks and infers shapes.
 StatusOr<Model> LoadModel(const std::string& path);
 
+// The same with the model's functions expanded, for running it.
+StatusOr<Model> LoadToRun(const std::string& path);
+
 // A session on the model; when operators lack a kernel, the error also says which tools still work.
 StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model);
 

@@ -43,8 +43,8 @@ class DiffTool : public Tool {
     }
     ASSIGN_OR_RETURN(std::vector<Gate> gates, ParseGates(gates_, unmeasured));
     const int64_t rss_before = PeakResidentBytes();
-    ASSIGN_OR_RETURN(Model reference, LoadModel(reference_path_));
-    ASSIGN_OR_RETURN(Model candidate, LoadModel(candidate_path_));
+    ASSIGN_OR_RETURN(Model reference, LoadToRun(reference_path_));
+    ASSIGN_OR_RETURN(Model candidate, LoadToRun(candidate_path_));
     if (common_.report()) {
       RETURN_IF_ERROR(CheckOutputs({*common_.report()}, {&reference, &candidate}, samples_.data()));
     }

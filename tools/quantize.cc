@@ -197,8 +197,8 @@ class QuantizeTool : public Tool {
   }
 
   StatusOr<DiffReport> Measure() const {
-    ASSIGN_OR_RETURN(Model reference, LoadModel(path_));
-    ASSIGN_OR_RETURN(Model candidate, LoadModel(*output_));
+    ASSIGN_OR_RETURN(Model reference, LoadToRun(path_));
+    ASSIGN_OR_RETURN(Model candidate, LoadToRun(*output_));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(reference));
     CompareOptions compare;
     compare.quiet = common_.quiet();

@@ -84,7 +84,7 @@ class RunTool : public Tool {
   Status Run(const Args& args) override {
     RETURN_IF_ERROR(CheckOptions(args));
     rss_before_ = PeakResidentBytes();
-    ASSIGN_OR_RETURN(Model model, LoadModel(path_));
+    ASSIGN_OR_RETURN(Model model, LoadToRun(path_));
     std::vector<std::string> outputs;
     if (output_) outputs.push_back(*output_);
     if (common_.report()) outputs.push_back(*common_.report());

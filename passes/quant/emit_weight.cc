@@ -33,12 +33,10 @@ StatusOr<CodeRefs> AddSharedCodes(Graph& graph, const Value& source, const FormG
   return CodeRefs{existing(made.codes), existing(made.scales), existing(made.zero_points)};
 }
 
-// What has the reader's type: a Cast where scales are of another one.
-ValueRef CastToActivation(GraphEdit& edit, const std::string& name, const WeightForm& form, ValueRef value, Shape shape) {
-  if (form.spec.scale_dtype == form.activation) return value;
-  GraphEdit::NewNode cast{name + ".cast", "Cast", "", {value}, {}, {}};
-  cast.attributes.Set("to", static_cast<int64_t>(form.activation));
-  return edit.AddNode(std::move(cast), form.activation, std::move(shape));
+ValueRef AddCast(GraphEdit& edit, std::string name, ValueRef value, DType to, std::optional<Shape> shape = std::nullopt) {
+  GraphEdit::NewNode cast{std::move(name), "Cast", "", {value}, {}, {}};
+  cast.attributes.Set("to", static_cast<int64_t>(to));
+  return edit.AddNode(std::move(cast), to, std::move(shape));
 }
 
 // DequantizeLinear of the codes, with what brings them into the reader's type and dims. Codes and node are in one
@@ -51,7 +49,7 @@ ValueRef AddDequantize(GraphEdit& edit, const Value& source, const QuantizedWeig
   if (form.block > 0) node.attributes.Set("block_size", form.block);
   const Shape shape = ShapeOf(weight.codes.dims());
   ValueRef out = edit.AddNode(std::move(node), form.spec.scale_dtype, shape);
-  out = CastToActivation(edit, source.name, form, out, shape);
+  if (form.spec.scale_dtype != form.activation) out = AddCast(edit, source.name + ".cast", out, form.activation, shape);
   if (form.reshaped.empty()) return out;
   const auto rank = static_cast<int64_t>(form.reshaped.size());
   const ValueRef dims =
@@ -85,46 +83,70 @@ Status EmitDequantize(Graph& graph, const Value& source, const FormGroup& group,
   return OkStatus();
 }
 
-// Rows are looked up as codes, with their scales, and then dequantized: one block a row.
-Status EmitGatherRows(Graph& graph, const Value& source, const FormGroup& group, QuantizedWeight weight) {
-  const WeightForm& form = group.form;
-  const int64_t rows = form.view.channels, columns = form.view.reduction;
-  const bool by_row = form.spec.granularity == Granularity::kChannel;
-  if (by_row) {
-    weight.scales = weight.scales.Reshaped({rows, 1});
-    if (weight.zero_points) weight.zero_points = weight.zero_points->Reshaped({rows, 1});
+// Rows are looked up as codes, with their scales and zero points, and then dequantized.
+class RowsEmitter {
+ public:
+  RowsEmitter(Graph& graph, const Value& source, const FormGroup& group)
+      : graph_(graph), source_(source), group_(group), form_(group.form) {}
+
+  Status Run(QuantizedWeight weight) {
+    const int64_t rows = form_.view.channels;
+    if (by_row()) {
+      weight.scales = weight.scales.Reshaped({rows, 1});
+      if (weight.zero_points) weight.zero_points = weight.zero_points->Reshaped({rows, 1});
+    }
+    ASSIGN_OR_RETURN(const CodeRefs refs, AddSharedCodes(graph_, source_, group_, weight));
+    for (const WeightReader& reader : group_.readers) {
+      GraphEdit edit(reader.node);
+      Emit(edit, reader.node, refs, weight);
+      RETURN_IF_ERROR(edit.ApplyTo(graph_));
+    }
+    return OkStatus();
   }
-  ASSIGN_OR_RETURN(const CodeRefs refs, AddSharedCodes(graph, source, group, weight));
-  for (const WeightReader& reader : group.readers) {
-    const Node node = graph.node(reader.node);
-    GraphEdit edit(reader.node);
-    const auto gather = [&](ValueRef table, DType dtype, const char* what) {
-      GraphEdit::NewNode lookup{source.name + "." + what, "Gather", "", {table, ValueRef::Of(node.inputs[1])}, {}, {}};
+
+ private:
+  bool by_row() const { return form_.spec.granularity == Granularity::kChannel; }
+
+  void Emit(GraphEdit& edit, NodeId reader, const CodeRefs& refs, const QuantizedWeight& weight) const {
+    const Node& node = graph_.node(reader);
+    const std::string& base = source_.name;
+    const DType codes_type = weight.codes.dtype(), scale_type = form_.spec.scale_dtype;
+    const auto gather = [&](ValueRef table, DType dtype, const char* what, bool looked_up) {
+      if (!looked_up) return table;
+      GraphEdit::NewNode lookup{base + "." + what, "Gather", "", {table, ValueRef::Of(node.inputs[1])}, {}, {}};
       return edit.AddNode(std::move(lookup), dtype, std::nullopt);
     };
-    GraphEdit::NewNode dequantize{node.name, "DequantizeLinear", "", {gather(refs.codes, weight.codes.dtype(), "gather")}, {}, {}};
-    dequantize.inputs.push_back(by_row ? gather(refs.scales, weight.scales.dtype(), "gather_scales") : refs.scales);
-    if (weight.zero_points) {
-      dequantize.inputs.push_back(by_row ? gather(refs.zero_points, weight.codes.dtype(), "gather_zero_points")
-                                         : refs.zero_points);
-    }
-    if (by_row) {
-      dequantize.attributes.Set("axis", int64_t{-1});
-      dequantize.attributes.Set("block_size", columns);
-    }
-    if (form.spec.scale_dtype == form.activation) {
-      edit.ReplaceNode(reader.node, std::move(dequantize));
+    ValueRef codes = gather(refs.codes, codes_type, "gather", true);
+    const ValueRef scales = gather(refs.scales, scale_type, "gather_scales", by_row());
+    ValueRef zero_points = refs.zero_points;
+    if (weight.zero_points) zero_points = gather(zero_points, codes_type, "gather_zero_points", by_row());
+    GraphEdit::NewNode last{node.name, "DequantizeLinear", "", {codes, scales}, {}, {}};
+    if (form_.spelled_out) {
+      codes = AddCast(edit, base + ".cast_codes", codes, scale_type);
+      zero_points = AddCast(edit, base + ".cast_zero_points", zero_points, scale_type);
+      GraphEdit::NewNode difference{base + ".difference", "Sub", "", {codes, zero_points}, {}, {}};
+      last.op_type = "Mul";
+      last.inputs = {edit.AddNode(std::move(difference), scale_type, std::nullopt), scales};
     } else {
-      dequantize.name_hint = source.name + ".dequantize";
-      const ValueRef value = edit.AddNode(std::move(dequantize), form.spec.scale_dtype, std::nullopt);
-      GraphEdit::NewNode cast{node.name, "Cast", "", {value}, {}, {}};
-      cast.attributes.Set("to", static_cast<int64_t>(form.activation));
-      edit.ReplaceNode(reader.node, std::move(cast));
+      if (weight.zero_points) last.inputs.push_back(zero_points);
+      if (by_row()) {
+        last.attributes.Set("axis", int64_t{-1});
+        last.attributes.Set("block_size", form_.view.reduction);
+      }
     }
-    RETURN_IF_ERROR(edit.ApplyTo(graph));
+    if (scale_type == form_.activation) return edit.ReplaceNode(reader, std::move(last));
+    last.name_hint = base + ".dequantize";
+    const ValueRef value = edit.AddNode(std::move(last), scale_type, std::nullopt);
+    GraphEdit::NewNode cast{node.name, "Cast", "", {value}, {}, {}};
+    cast.attributes.Set("to", static_cast<int64_t>(form_.activation));
+    edit.ReplaceNode(reader, std::move(cast));
   }
-  return OkStatus();
-}
+
+  Graph& graph_;
+  const Value& source_;
+  const FormGroup& group_;
+  const WeightForm& form_;
+};
 
 // A scalar of the activation's type.
 Tensor ScalarOf(DType dtype, float value) {
@@ -256,7 +278,7 @@ Status EmitWeight(Graph& graph, ValueId weight, const FormGroup& group, const Qu
     case FormKind::kDequantize:
       return EmitDequantize(graph, source, group, quantized);
     case FormKind::kGatherRows:
-      return EmitGatherRows(graph, source, group, quantized);
+      return RowsEmitter(graph, source, group).Run(quantized);
     case FormKind::kNBits:
       return NBitsEmitter(graph, source, group, options).Run(quantized);
   }

@@ -23,13 +23,20 @@ int64_t BlockAround(int64_t reduction) {
   return std::max<int64_t>(16, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(reduction))));
 }
 
-// Block of MatMulNBits in which a scale per channel or tensor is repeated: 128, or a smaller one that divides the
-// reduction or just holds it, so that less is padded.
-int64_t RepeatBlock(int64_t reduction) {
+// Block of MatMulNBits in which a scale per channel or tensor is repeated: the one up to 128 that makes the rows of
+// codes and float32 scales shortest, padding included; the larger on a tie. `whole`: only blocks that divide the
+// reduction, 0 when there is none.
+int64_t RepeatBlock(int64_t reduction, int bits, bool whole) {
+  int64_t best = 0, least = 0;
   for (int64_t block = 128; block >= 16; block /= 2) {
-    if (reduction % block == 0) return block;
+    if (whole && reduction % block != 0) continue;
+    const int64_t row = CeilDiv(reduction, block) * (block * bits / 8 + 4);
+    if (best == 0 || row < least) {
+      best = block;
+      least = row;
+    }
   }
-  return std::min<int64_t>(128, BlockAround(reduction));
+  return best;
 }
 
 const OpDef* OpOf(const Node& node) { return FindOp(node.domain, node.op_type); }
@@ -225,8 +232,8 @@ class FormMaker {
     const int64_t axis = node_.attributes.Int("axis", 0);
     if (axis != 0 && axis != -2) return "its columns are looked up: only rows are";
     if (options_.emit == Emit::kNBits) {
-      const int64_t block = grouped() ? form_.spec.group_size : RepeatBlock(dims_[1]);
-      if (dims_[1] % block == 0) return NBits(0);
+      const int64_t block = grouped() ? form_.spec.group_size : RepeatBlock(dims_[1], form_.spec.format->bits, true);
+      if (block > 0 && dims_[1] % block == 0) return NBits(0, block);
       if (grouped()) return RaggedTable();
     }
     form_.kind = FormKind::kGatherRows;
@@ -240,6 +247,10 @@ class FormMaker {
       form_.spec.granularity = Granularity::kChannel;
       form_.note += form_.note.empty() ? "one scale a row" : ", one scale a row";
     }
+    // With zero points by row ONNX Runtime 1.30 takes the DequantizeLinear for a quantized activation's: a MatMul with a
+    // quantized weight right behind it then fails.
+    const bool zero_points = form_.spec.scheme == Scheme::kAsymmetric || !form_.spec.format->is_signed;
+    form_.spelled_out = !per_tensor() && zero_points;
     return form_;
   }
 
@@ -277,7 +288,8 @@ class FormMaker {
     return form_;
   }
 
-  Answer NBits(int64_t channel_axis) {
+  // `block` 0: as the reduction wants it.
+  Answer NBits(int64_t channel_axis, int64_t block = 0) {
     if (form_.spec.scale_dtype != form_.activation) {
       return fmt::format("{} takes scales of its activation's type, {}",
                          node_.op_type == "Gather" ? "GatherBlockQuantized" : "MatMulNBits", NameOf(form_.activation));
@@ -286,7 +298,9 @@ class FormMaker {
     form_.layout = CodeLayout::kNBits;
     form_.view = View2d(channel_axis);
     const int64_t k = form_.view.reduction;
-    form_.spec.group_size = grouped() ? std::min(form_.spec.group_size, BlockAround(k)) : RepeatBlock(k);
+    if (block == 0 && grouped()) block = std::min(form_.spec.group_size, BlockAround(k));
+    if (block == 0) block = RepeatBlock(k, form_.spec.format->bits, false);
+    form_.spec.group_size = block;
     return form_;
   }
 
