@@ -16,6 +16,10 @@ REAL_MODELS = ["mnist", "super_resolution", "fr_age", "fr_detect", "fr_feature",
 DIGIT_NETS = ["digits_cnn", "digits_vit"]
 
 
+class NotSupported(RuntimeError):
+    """nibble ended with exit code 4."""
+
+
 class Oracle:
     """One script: its arguments, a scratch folder, and the tally that ends it."""
 
@@ -62,7 +66,8 @@ class Oracle:
         out = self.folder / "out.npz"
         done = self.run("run", model, "--data", self.folder / "in.npz", "-o", out, "--quiet", *options)
         if done.returncode != 0:
-            raise RuntimeError(f"nibble run {model}: exit {done.returncode}\n{done.stderr}")
+            kind = NotSupported if done.returncode == 4 else RuntimeError
+            raise kind(f"nibble run {model}: exit {done.returncode}\n{done.stderr}")
         with np.load(out) as arrays:
             return {name: arrays[name] for name in arrays.files}
 
@@ -144,6 +149,12 @@ def relative_rms(reference, got):
     scale = np.sqrt((reference ** 2).mean())
     error = np.sqrt(((got - reference) ** 2).mean())
     return error / scale if scale > 0 else float("inf") if error > 0 else 0.0
+
+
+def sqnr(reference, got):
+    """In dB."""
+    reference, got = np.asarray(reference, np.float64), np.asarray(got, np.float64)
+    return 10 * np.log10((reference ** 2).sum() / max(((reference - got) ** 2).sum(), 1e-300))
 
 
 def worst(reference, got):

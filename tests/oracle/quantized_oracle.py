@@ -8,7 +8,7 @@ exact is at least 6 dB above that of the quantized model against float.
 import numpy as np
 import onnx
 
-from common import Oracle, answers, feeds_for, relative_rms, session, worst
+from common import Oracle, answers, feeds_for, relative_rms, session, sqnr, worst
 
 CONFIGS = [("int4", "symmetric", "32"), ("int4", "asymmetric", "64"), ("uint4", "symmetric", "128"),
            ("int4", "symmetric", "256"), ("int8", "symmetric", "channel"), ("int8", "asymmetric", "32"),
@@ -21,11 +21,6 @@ LOOSER = {"fr_age": 1e-4}
 # fr_age's fuse when ConstantSharing is off (their constants equal another layer's); why the other six, whose activation
 # comes from a Reshape that a Mul reads too, stay apart is not known.
 KEPT_APART = {"fr_age": 8}
-
-
-def sqnr(reference, got):
-    reference, got = np.asarray(reference, np.float64), np.asarray(got, np.float64)
-    return 10 * np.log10((reference ** 2).sum() / max(((reference - got) ** 2).sum(), 1e-300))
 
 
 def quantize(oracle, model, config, emit, level=None):
