@@ -239,9 +239,8 @@ def introduction():
     files: {ocr_lines.fonts_digest()}).
 
     *emit*: the output form; *either* where both forms are the same file. *of float32*: bytes of the whole file over the
-    original's. *coverage*: the part of the weight elements that was quantized. *bpw*: bits of codes, scales and zero
-    points over these elements; MatMulNBits stores whole groups, so with `nbits` a group longer than the reduction costs
-    as much as a full one. *SQNR*: of the model's output, all inputs together.""")
+    original's. *coverage*: the part of the weight elements that was quantized. *bpw*: bits of codes, scales, zero
+    points and padding over these elements. *SQNR*: of the model's output, all inputs together.""")
 
 
 def about_recogniser(classes):
@@ -270,9 +269,15 @@ def page(nibble, shared):
     return "\n\n".join(parts) + "\n"
 
 
+def absent_files(shared):
+    """What this needs and does not find: models, their keys, fonts."""
+    models = [name for name in (RECOGNISER, DETECTOR, KEYS) if not (shared / name).is_file()]
+    return models + ocr_lines.missing_fonts()
+
+
 def main():
     nibble, shared = sys.argv[1], pathlib.Path(sys.argv[2])
-    absent = [name for name in (RECOGNISER, DETECTOR, KEYS) if not (shared / name).is_file()] + ocr_lines.missing_fonts()
+    absent = absent_files(shared)
     if absent:
         sys.exit(f"docs/ocr.md is left as it is; absent: {', '.join(absent)}")
     TARGET.write_text(page(nibble, shared), encoding="utf-8")
