@@ -1,7 +1,9 @@
-"""Measures what the budgets name, as ratios taken in one run. Usage: bench.py BUILD_FOLDER [--gigabytes N] [--json FILE]
+"""Measures what the budgets name, as ratios taken in one run. Usage: bench.py BUILD_FOLDER [--only PART]
+[--gigabytes N] [--inline] [--json FILE]
 
-  weights    weight-only INT4 of a generated float32 model against `cp` + `sync` of its files, alternating, median of 5,
-             and the peak memory of the quantizing process
+  weights    weight-only INT4 of a generated float32 language model against `cp` + `sync` of its files, alternating,
+             median of 5, and the peak memory of the quantizing process
+  speed      the quantized language model in ONNX Runtime, one token at a time, against the float one
   executor   time per sample against ONNX Runtime, one thread each, on the digit nets and, where the folder is there,
              real models
   start-up   nibble --help
@@ -35,36 +37,73 @@ def seconds(command):
     return elapsed, done.stdout
 
 
-def generate(folder, gigabytes, width=4096):
-    """A chain of MatMuls [width, width] with its weights in an external file, written a tensor at a time."""
-    count = max(1, int(gigabytes * 2**30 // (width * width * 4)))
+WIDTH, INNER, VOCABULARY = 2048, 5632, 32000
+INLINE_BYTES = 2**31 - 2**26  # a protobuf message holds less than 2 GiB
+
+
+def layer_shapes(gigabytes):
+    """(name, dims) of a language model's weights: a table, then layers of seven matrices until the size is reached."""
+    yield "embed", (VOCABULARY, WIDTH)
+    left = gigabytes * 2**30 / 4 - VOCABULARY * WIDTH
+    layer = 0
+    while left > 0:
+        for name, dims in (("q", (WIDTH, WIDTH)), ("k", (WIDTH, WIDTH)), ("v", (WIDTH, WIDTH)), ("o", (WIDTH, WIDTH)),
+                           ("gate", (WIDTH, INNER)), ("up", (WIDTH, INNER)), ("down", (INNER, WIDTH))):
+            yield f"layers.{layer}.{name}", dims
+            left -= dims[0] * dims[1]
+        layer += 1
+
+
+def generate(folder, gigabytes, inline):
+    """Gather, then a chain of MatMuls (q, k, v and o one after another, gate beside up). Weights are made and written a
+    tensor at a time, into an external file or into the model itself."""
     random = np.random.default_rng(0)
-    nodes, initializers, offset = [], [], 0
-    with open(folder / "big.onnx.data", "wb") as data:
-        for i in range(count):
-            weight = random.standard_normal((width, width), dtype=np.float32) * np.float32(0.02)
+    nodes, initializers, offset, value, count = [], [], 0, "x", 0
+    data = None if inline else open(folder / "big.onnx.data", "wb")
+    for name, dims in layer_shapes(gigabytes):
+        weight = random.standard_normal(dims, dtype=np.float32) * np.float32(0.02)
+        tensor = TensorProto(name=f"{name}.weight", data_type=TensorProto.FLOAT, dims=dims)
+        if inline:
+            if offset + weight.nbytes > INLINE_BYTES:
+                break
+            tensor.raw_data = weight.tobytes()
+        else:
             data.write(weight.tobytes())
-            tensor = TensorProto(name=f"layers.{i}.weight", data_type=TensorProto.FLOAT, dims=[width, width],
-                                 data_location=TensorProto.EXTERNAL)
-            for key, value in (("location", "big.onnx.data"), ("offset", offset), ("length", weight.nbytes)):
-                tensor.external_data.add(key=key, value=str(value))
-            initializers.append(tensor)
-            nodes.append(helper.make_node("MatMul", [f"x{i}", f"layers.{i}.weight"], [f"x{i + 1}"], name=f"layers.{i}"))
-            offset += weight.nbytes
-    graph = helper.make_graph(nodes, "big", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["rows", width])],
-                              [helper.make_tensor_value_info(f"x{count}", TensorProto.FLOAT, ["rows", width])],
-                              initializers)
+            tensor.data_location = TensorProto.EXTERNAL
+            for key, entry in (("location", "big.onnx.data"), ("offset", offset), ("length", weight.nbytes)):
+                tensor.external_data.add(key=key, value=str(entry))
+        offset += weight.nbytes
+        count += weight.size
+        initializers.append(tensor)
+        if name == "embed":
+            nodes.append(helper.make_node("Gather", [tensor.name, "ids"], [value], name=name))
+            continue
+        if name.endswith("gate"):
+            nodes.append(helper.make_node("MatMul", [value, tensor.name], ["gate"], name=name))
+            continue
+        made = f"{name}.out"
+        nodes.append(helper.make_node("MatMul", [value, tensor.name], [made], name=name))
+        if name.endswith("up"):
+            nodes.append(helper.make_node("Mul", ["gate", made], [made + "2"], name=name + ".mul"))
+            made += "2"
+            nodes[-3].output[0] = nodes[-1].input[0] = f"{name}.gate"
+        value = made
+    if data is not None:
+        data.close()
+    graph = helper.make_graph(nodes, "big", [helper.make_tensor_value_info("ids", TensorProto.INT64, ["tokens"])],
+                              [helper.make_tensor_value_info(value, TensorProto.FLOAT, None)], initializers)
     path = folder / "big.onnx"
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)],
                                        ir_version=10).SerializeToString())
-    return path, count * width * width
+    return path, count
 
 
-def bench_weights(nibble, folder, gigabytes):
-    model, weights = generate(folder, gigabytes)
-    copy = ["sh", "-c", f"cp --reflink=never {folder}/big.onnx {folder}/big.onnx.data {folder}/copy/ && sync {folder}/copy/*"]
+def bench_weights(nibble, folder, gigabytes, inline=False):
+    model, weights = generate(folder, gigabytes, inline)
+    files = " ".join(str(f) for f in folder.glob("big.onnx*"))
     (folder / "copy").mkdir()
-    result = {"gigabytes": round(weights * 4 / 2**30, 2)}
+    copy = ["sh", "-c", f"cp --reflink=never {files} {folder}/copy/ && sync {folder}/copy/*"]
+    result = {"gigabytes": round(weights * 4 / 2**30, 2), "weights": "inline" if inline else "external"}
     for threads in (1, 2):
         quantize = [nibble, "quantize", str(model), "-o", f"{folder}/int4.onnx", "--weights", "int4", "--group-size", "32",
                     "--threads", str(threads), "--json"]
@@ -75,13 +114,51 @@ def bench_weights(nibble, folder, gigabytes):
             if run > 0:  # the first is a warm-up
                 copies.append(copied)
                 times.append(took)
-            peak = json.loads(out)["peak_rss_bytes"]
+            peak = max(peak, json.loads(out)["peak_rss_bytes"])
         result[f"threads_{threads}"] = {
             "time_over_cp": round(statistics.median(times) / statistics.median(copies), 2),
             "million_weights_per_second": round(weights / statistics.median(times) / 1e6),
             "peak_mib": round(peak / 2**20, 1),
-            "budget_mib": 256 + 4096 * 4096 // 2 // 2**20,
+            "budget_mib": round(256 + VOCABULARY * WIDTH / 2**20, 1),  # the table's int8 rows
         }
+    for file in [*folder.glob("big.onnx*"), *folder.glob("int4.onnx*"), *(folder / "copy").iterdir()]:
+        file.unlink()
+    (folder / "copy").rmdir()
+    return result
+
+
+SPEED_FORMS = {"int4 32 qdq": [], "int4 128 qdq": ["--group-size", "128"], "int4 32 asymmetric qdq": ["--scheme", "asymmetric"],
+               "int4 32 nbits": ["--emit", "nbits"], "int8 channel qdq": ["--weights", "int8", "--group-size", "channel"],
+               "int8 32 qdq": ["--weights", "int8"], "int8 channel nbits": ["--weights", "int8", "--group-size", "channel", "--emit", "nbits"],
+               "int4 512 qdq": ["--group-size", "512"]}
+
+
+def bench_speed(nibble, folder, threads=1, rounds=15):
+    """Time of the quantized language model in ONNX Runtime, one token, over the float model's; and whether any verdict
+    said that a form would be slow."""
+    model, _ = generate(folder, 0.9, inline=False)
+    result = {}
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    feeds = {"ids": np.array([5])}
+
+    def once(session):
+        begin = time.perf_counter()
+        session.run(None, feeds)
+        return time.perf_counter() - begin
+
+    original = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    for name, words in SPEED_FORMS.items():
+        _, out = seconds([nibble, "quantize", str(model), "-o", f"{folder}/fast.onnx", "--json", *words])
+        warned = any("on every run" in v.get("warning", "") for v in json.loads(out)["verdicts"])
+        begin = time.perf_counter()
+        session = ort.InferenceSession(f"{folder}/fast.onnx", options, providers=["CPUExecutionProvider"])
+        loaded = time.perf_counter() - begin
+        once(original), once(session)
+        pairs = [(once(original), once(session)) for _ in range(rounds)]
+        ratio = statistics.median(p[1] for p in pairs) / statistics.median(p[0] for p in pairs)
+        result[name] = {"time_over_float": round(ratio, 3), "load_seconds": round(loaded, 1), "slowness_announced": warned}
     return result
 
 
@@ -114,7 +191,9 @@ def bench_executor(nibble, path, folder, samples=20):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--gigabytes", type=float, default=1.0, help="of the model with external weights; default 1")
+    parser.add_argument("--inline", action="store_true", help="also a model just under 2 GiB with its weights inline")
+    parser.add_argument("--only", choices=["executor", "weights", "speed"])
     parser.add_argument("--json")
     args = parser.parse_args()
     nibble = f"{args.build}/tools/nibble"
@@ -123,13 +202,19 @@ def main():
         folder = pathlib.Path(name)
         start = [seconds([nibble, "--help"])[0] for _ in range(11)]
         results["start_up_milliseconds"] = round(statistics.median(start) * 1000, 1)
-        models = [ROOT / "testdata" / "digits" / f"{n}.onnx" for n in ("digits_cnn", "digits_vit")]
-        if SHARED.is_dir():
-            models += [SHARED / f"{n}.onnx" for n in EXECUTOR_MODELS]
-        else:
-            print("the folder of real models is absent: the executor is measured on the digit nets only")
-        results["executor"] = {m.stem: bench_executor(nibble, m, folder) for m in models}
-        results["weights"] = bench_weights(nibble, folder, args.gigabytes)
+        if args.only in (None, "executor"):
+            models = [ROOT / "testdata" / "digits" / f"{n}.onnx" for n in ("digits_cnn", "digits_vit")]
+            if SHARED.is_dir():
+                models += [SHARED / f"{n}.onnx" for n in EXECUTOR_MODELS]
+            else:
+                print("the folder of real models is absent: the executor is measured on the digit nets only")
+            results["executor"] = {m.stem: bench_executor(nibble, m, folder) for m in models}
+        if args.only in (None, "weights"):
+            results["weights"] = bench_weights(nibble, folder, args.gigabytes)
+            if args.inline:
+                results["weights_inline"] = bench_weights(nibble, folder, 2.5, inline=True)
+        if args.only in (None, "speed"):
+            results["speed"] = bench_speed(nibble, folder)
     print(json.dumps(results, indent=2))
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=2) + "\n")

@@ -15,12 +15,10 @@ constexpr int64_t kOpsetOfHalfScales = 19;
 constexpr int64_t kOpsetOfBlocks = 21;
 
 int64_t OpsetFor(const WeightForm& form) {
-  if (form.kind == FormKind::kNBits) return 0;
+  if (form.kind != FormKind::kDequantize) return 0;
   int64_t opset = std::max(kOpsetOfAxis, form.spec.format->min_opset);
   if (form.spec.scale_dtype == DType::kFloat16) opset = std::max(opset, kOpsetOfHalfScales);
-  if (form.spelled_out) return kOpsetOfAxis;
-  const bool by_row = form.kind == FormKind::kGatherRows && form.spec.granularity == Granularity::kChannel;
-  if (form.block > 0 || by_row) opset = std::max(opset, kOpsetOfBlocks);
+  if (form.block > 0) opset = std::max(opset, kOpsetOfBlocks);
   return opset;
 }
 

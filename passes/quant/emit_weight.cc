@@ -65,6 +65,29 @@ NodeId FirstIn(const Graph& graph, RegionId region, const std::vector<WeightRead
   return node;
 }
 
+// MatMul(x, W) + C with C of [1, N] becomes the same with [N]: of the first ONNX Runtime makes a Gemm that it then does
+// not fuse with the DequantizeLinear.
+Status FlattenBias(Graph& graph, NodeId reader) {
+  const Node& matmul = graph.node(reader);
+  if (matmul.op_type != "MatMul") return OkStatus();
+  const Value& y = graph.value(matmul.outputs[0]);
+  const auto& x = graph.value(matmul.inputs[0]).shape;
+  if (y.uses.size() != 1 || y.uses[0].node == kNoNode || !x) return OkStatus();
+  const NodeId add = y.uses[0].node;
+  const int32_t other = 1 - y.uses[0].index;
+  if (graph.node(add).op_type != "Add" || graph.node(add).inputs[static_cast<size_t>(other)] == matmul.outputs[0]) {
+    return OkStatus();
+  }
+  const Value& bias = graph.value(graph.node(add).inputs[static_cast<size_t>(other)]);
+  if (!bias.constant || bias.constant->rank() < 2 || bias.constant->rank() > static_cast<int64_t>(x->size())) {
+    return OkStatus();
+  }
+  if (bias.constant->size() != bias.constant->dims().back()) return OkStatus();
+  GraphEdit edit(add);
+  edit.SetInput(add, other, edit.AddConstant(bias.name + ".flat", bias.constant->Reshaped({bias.constant->size()})));
+  return edit.ApplyTo(graph);
+}
+
 Status EmitDequantize(Graph& graph, const Value& source, const FormGroup& group, const QuantizedWeight& weight) {
   const auto read_by = [&](const std::vector<WeightReader>& readers, NodeId anchor) -> Status {
     GraphEdit edit(anchor);
@@ -79,11 +102,15 @@ Status EmitDequantize(Graph& graph, const Value& source, const FormGroup& group,
     // Codes are stored [K, N] whatever the constant's orientation was.
     Attributes& attributes = graph.node(reader.node).attributes;
     if (attributes.Int("transB", 0) != 0) attributes.Set("transB", int64_t{0});
+    RETURN_IF_ERROR(FlattenBias(graph, reader.node));
   }
   return OkStatus();
 }
 
-// Rows are looked up as codes, with their scales and zero points, and then dequantized.
+// Rows are looked up as codes, with their scales and zero points, and multiplied out in plain operators:
+//   (Cast(Gather(codes, i)) - Cast(Gather(zero_points, i))) * Gather(scales, i)
+// A DequantizeLinear here would be taken for a quantized activation's by ONNX Runtime (1.30): it copies it to every
+// reader, leaves a MatMul behind it unfused or wrongly fused, and was slower.
 class RowsEmitter {
  public:
   RowsEmitter(Graph& graph, const Value& source, const FormGroup& group)
@@ -111,32 +138,24 @@ class RowsEmitter {
     const Node& node = graph_.node(reader);
     const std::string& base = source_.name;
     const DType codes_type = weight.codes.dtype(), scale_type = form_.spec.scale_dtype;
-    const auto gather = [&](ValueRef table, DType dtype, const char* what, bool looked_up) {
-      if (!looked_up) return table;
+    const auto gather = [&](ValueRef table, DType dtype, const char* what) {
       GraphEdit::NewNode lookup{base + "." + what, "Gather", "", {table, ValueRef::Of(node.inputs[1])}, {}, {}};
       return edit.AddNode(std::move(lookup), dtype, std::nullopt);
     };
-    ValueRef codes = gather(refs.codes, codes_type, "gather", true);
-    const ValueRef scales = gather(refs.scales, scale_type, "gather_scales", by_row());
-    ValueRef zero_points = refs.zero_points;
-    if (weight.zero_points) zero_points = gather(zero_points, codes_type, "gather_zero_points", by_row());
-    GraphEdit::NewNode last{node.name, "DequantizeLinear", "", {codes, scales}, {}, {}};
-    if (form_.spelled_out) {
-      codes = AddCast(edit, base + ".cast_codes", codes, scale_type);
+    ValueRef value = gather(refs.codes, codes_type, "gather");
+    value = AddCast(edit, base + ".cast", value, scale_type);
+    ValueRef scales = refs.scales, zero_points = refs.zero_points;
+    if (by_row()) scales = gather(scales, scale_type, "gather_scales");
+    if (weight.zero_points) {
+      if (by_row()) zero_points = gather(zero_points, codes_type, "gather_zero_points");
       zero_points = AddCast(edit, base + ".cast_zero_points", zero_points, scale_type);
-      GraphEdit::NewNode difference{base + ".difference", "Sub", "", {codes, zero_points}, {}, {}};
-      last.op_type = "Mul";
-      last.inputs = {edit.AddNode(std::move(difference), scale_type, std::nullopt), scales};
-    } else {
-      if (weight.zero_points) last.inputs.push_back(zero_points);
-      if (by_row()) {
-        last.attributes.Set("axis", int64_t{-1});
-        last.attributes.Set("block_size", form_.view.reduction);
-      }
+      GraphEdit::NewNode difference{base + ".difference", "Sub", "", {value, zero_points}, {}, {}};
+      value = edit.AddNode(std::move(difference), scale_type, std::nullopt);
     }
-    if (scale_type == form_.activation) return edit.ReplaceNode(reader, std::move(last));
-    last.name_hint = base + ".dequantize";
-    const ValueRef value = edit.AddNode(std::move(last), scale_type, std::nullopt);
+    GraphEdit::NewNode product{node.name, "Mul", "", {value, scales}, {}, {}};
+    if (scale_type == form_.activation) return edit.ReplaceNode(reader, std::move(product));
+    product.name_hint = base + ".product";
+    value = edit.AddNode(std::move(product), scale_type, std::nullopt);
     GraphEdit::NewNode cast{node.name, "Cast", "", {value}, {}, {}};
     cast.attributes.Set("to", static_cast<int64_t>(form_.activation));
     edit.ReplaceNode(reader, std::move(cast));

@@ -2,7 +2,7 @@
 //
 //   matrix     MatMul(x, W)     =>  MatMul(x, DequantizeLinear(codes [K,N], scales, zero_points?))
 //   kernel     Conv(x, W)       =>  Conv(x, Reshape(DequantizeLinear(codes [M,rest], ...), dims))
-//   rows       Gather(W, i)     =>  DequantizeLinear(Gather(codes, i), Gather(scales, i), Gather(zero_points, i)?)
+//   rows       Gather(W, i)     =>  (Gather(codes, i) - Gather(zero_points, i)) * Gather(scales, i), with Casts
 //   nbits      MatMul(x, W)     =>  MatMulNBits(x, codes, scales, zero_points?)
 //              Gemm(x, W, c)    =>  MatMulNBits(x, codes, scales, zero_points?, -, c), or with the scalings spelled out
 //              Gather(W, i)     =>  GatherBlockQuantized(codes, i, scales, zero_points?)

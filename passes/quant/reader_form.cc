@@ -247,10 +247,6 @@ class FormMaker {
       form_.spec.granularity = Granularity::kChannel;
       form_.note += form_.note.empty() ? "one scale a row" : ", one scale a row";
     }
-    // With zero points by row ONNX Runtime 1.30 takes the DequantizeLinear for a quantized activation's: a MatMul with a
-    // quantized weight right behind it then fails.
-    const bool zero_points = form_.spec.scheme == Scheme::kAsymmetric || !form_.spec.format->is_signed;
-    form_.spelled_out = !per_tensor() && zero_points;
     return form_;
   }
 

@@ -15,7 +15,7 @@ namespace quant {
 
 enum class FormKind {
   kDequantize,  // codes -> DequantizeLinear [-> Reshape] -> reader
-  kGatherRows,  // Gather(codes), Gather(scales) -> DequantizeLinear: only the rows that are looked up
+  kGatherRows,  // Gather(codes), Gather(scales), multiplied: only the rows that are looked up
   kNBits,       // MatMul, Gemm -> MatMulNBits; Gather -> GatherBlockQuantized
 };
 
@@ -30,7 +30,6 @@ struct WeightForm {
   int64_t axis = 0;                  // of DequantizeLinear: the channels', or with `block` the reduction's
   int64_t block = 0;                 // values per scale along `axis`; 0: no blocks
   Dims reshaped;                     // the reader's dims, where the codes have others; else empty
-  bool spelled_out = false;          // rows: Cast, Sub and Mul instead of DequantizeLinear
   bool own_codes = false;            // each reader gets codes of its own
   bool plain_zero_points = true;     // false: the reader takes a missing zero point for the middle code
   std::string requested;             // the operator that the user asked for by name, where that was needed

@@ -16,7 +16,9 @@ CONFIGS = [("int4", "symmetric", "32"), ("int4", "asymmetric", "64"), ("uint4", 
 # Chained rounding differences of float32 sums; the float models themselves are within 1e-6.
 LIMIT = 1e-5
 # Some of its outputs are near zero: sums that cancel in a net whose weights now have 4 bits.
-LOOSER = {"fr_age": 1e-4}
+# The detector's and the voice net's answers are Sigmoids of long sums, the voice net's after an LSTM; here too most of
+# them are near zero.
+LOOSER = {"fr_age": 1e-4, "ch_PP-OCRv4_det_infer": 1e-4, "silero_vad_v5": 1e-4}
 # Gemm nodes that ONNX Runtime 1.30 leaves unfused in the whole model, though each fuses alone (checked below). Two of
 # fr_age's fuse when ConstantSharing is off (their constants equal another layer's); why the other six, whose activation
 # comes from a Reshape that a Mul reads too, stay apart is not known.
@@ -91,6 +93,12 @@ def single_nodes(oracle, path):
         yield node.input[0], one
 
 
+def mostly_matrices(report):
+    """Whether the error of int4 is that of the matrices, so that level 4 can be held against it."""
+    elements = [v["elements"] for v in report["verdicts"] if v["verdict"] == "quantized" and v["op_type"] in ("MatMul", "Gemm")]
+    return sum(elements) > report["quantized_elements"] / 2
+
+
 def check_nodes_alone(oracle, model, config, feeds):
     path, _ = quantize(oracle, model, config, "qdq")
     shown = onnx.load(path)
@@ -113,12 +121,12 @@ def main():
         for config in CONFIGS:
             for emit in ("qdq", "nbits"):
                 try:
-                    path, _, exact, error = check_form(oracle, model, config, emit, feeds)
+                    path, report, exact, error = check_form(oracle, model, config, emit, feeds)
                 except Exception as e:  # ONNX Runtime refuses it
                     oracle.check(f"{model.stem} {' '.join(config)} {emit}: runs", False, str(e)[:300])
                     continue
                 errors.append(error)
-                if emit == "qdq" and config[0] == "int4" and fused(oracle, path):
+                if emit == "qdq" and config[0] == "int4" and mostly_matrices(report) and fused(oracle, path):
                     check_level_four(oracle, model, config, path, exact, feeds)
         print(f"{model.stem}: {len(errors)} forms, largest relative RMS {max(errors):.1e}")
         if model.stem in ("digits_vit", "bert_mlm_random"):
