@@ -36,7 +36,7 @@ Status Run(KernelContext& context, const RecurrentPlan& plan) {
       hidden[k] = c[k];
     }
     Activate(plan.activation(d, 0), clip, h, out);
-    Activate(plan.activation(d, 2), clip, h, hidden);
+    Activate(plan.activation(d, 2), T{0}, h, hidden);  // as ONNX Runtime: gates alone are clipped
     for (int64_t k = 0; k < h; ++k) hidden[k] *= out[k];
   };
   RETURN_IF_ERROR(RunRecurrent<T>(context, plan, {}, std::move(state), step));
