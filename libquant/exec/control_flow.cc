@@ -1,5 +1,6 @@
 #include "libquant/exec/control_flow.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -47,9 +48,25 @@ StatusOr<std::vector<Tensor>> RunIf(const Graph& graph, const Node& node, std::s
 
 // What the iterations made for one output, to be stacked along an axis of its own.
 struct Stack {
-  std::vector<Tensor> parts;
   int64_t axis = 0;
   bool reversed = false;
+  int64_t count = 0;
+  DType dtype = DType::kUndefined;  // of each part
+  Dims dims;
+  std::vector<std::byte> bytes;  // one part after another
+
+  Status Add(const Tensor& part) {
+    if (count == 0) {
+      dtype = part.dtype();
+      dims = part.dims();
+      RETURN_IF_ERROR(ElementBytes(part).status());
+    } else if (part.dims() != dims || part.dtype() != dtype) {
+      return DataError("iterations made {}{} and {}", NameOf(dtype), ToString(dims), Describe(part));
+    }
+    bytes.insert(bytes.end(), part.bytes().begin(), part.bytes().end());
+    ++count;
+    return OkStatus();
+  }
 };
 
 // Dims of a stack without parts: what inference knows of a part, and 0 for the rest.
@@ -64,32 +81,25 @@ Dims EmptyDims(const Value& part, int64_t axis) {
 }
 
 StatusOr<Tensor> Stacked(const Stack& stack, const Value& part) {
-  const auto count = static_cast<int64_t>(stack.parts.size());
-  if (count == 0) {
+  if (stack.count == 0) {
     if (part.dtype == DType::kUndefined) return Unsupported("an output of no iterations whose type is not known");
     return Tensor::Allocate(part.dtype, EmptyDims(part, stack.axis));
   }
-  const Tensor& first = stack.parts[0];
-  const int64_t rank = first.rank() + 1;
+  const int64_t count = stack.count, rank = static_cast<int64_t>(stack.dims.size()) + 1;
   const int64_t axis = stack.axis < 0 ? stack.axis + rank : stack.axis;
   if (axis < 0 || axis >= rank) return DataError("axis {} of an output of rank {}", stack.axis, rank);
-  for (const Tensor& t : stack.parts) {
-    if (t.dims() != first.dims() || t.dtype() != first.dtype()) {
-      return DataError("iterations made {} and {}", Describe(first), Describe(t));
-    }
-  }
-  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(first));
-  Dims dims = first.dims();
+  Dims dims = stack.dims;
   dims.insert(dims.begin() + axis, count);
-  if (!BytesFor(first.dtype(), dims)) return DataError("the output {} overflows", ToString(dims));
-  Tensor out = Tensor::Allocate(first.dtype(), dims);
+  if (!BytesFor(stack.dtype, dims)) return DataError("the output {} overflows", ToString(dims));
+  Tensor out = Tensor::Allocate(stack.dtype, dims);
   int64_t outer = 1;
   for (int64_t i = 0; i < axis; ++i) outer *= dims[static_cast<size_t>(i)];
-  const int64_t run = outer == 0 ? 0 : first.size() / outer * element;
+  const auto part_bytes = static_cast<int64_t>(stack.bytes.size()) / count;
+  const int64_t run = outer == 0 ? 0 : part_bytes / outer;
   for (int64_t i = 0; i < count; ++i) {
-    const std::byte* part_bytes = stack.parts[static_cast<size_t>(stack.reversed ? count - 1 - i : i)].bytes().data();
+    const std::byte* from = stack.bytes.data() + (stack.reversed ? count - 1 - i : i) * part_bytes;
     for (int64_t o = 0; run > 0 && o < outer; ++o) {
-      std::memcpy(out.mutable_bytes().data() + (o * count + i) * run, part_bytes + o * run, static_cast<size_t>(run));
+      std::memcpy(out.mutable_bytes().data() + (o * count + i) * run, from + o * run, static_cast<size_t>(run));
     }
   }
   return out;
@@ -103,6 +113,12 @@ Status AppendStacked(const Graph& graph, RegionId body, const std::vector<Stack>
     outputs.push_back(std::move(stacked));
   }
   return OkStatus();
+}
+
+// A scalar, or one element of rank 1 where the body's input says so.
+Tensor AsDeclared(Tensor scalar, const Graph& graph, RegionId body, size_t input) {
+  const auto& shape = graph.value(graph.region(body).inputs[input]).shape;
+  return shape && shape->size() == 1 ? scalar.Reshaped({1}) : scalar;
 }
 
 StatusOr<std::vector<Tensor>> RunLoop(const Graph& graph, const Node& node, std::span<const Tensor* const> inputs,
@@ -124,19 +140,22 @@ StatusOr<std::vector<Tensor>> RunLoop(const Graph& graph, const Node& node, std:
     if (inputs[i] == nullptr) return DataError("carried value {} is left out", i - 2);
     carried.push_back(*inputs[i]);
   }
-  if (node.outputs.size() < carried.size()) return DataError("it carries {} values and has {} outputs", carried.size(), node.outputs.size());
+  if (node.outputs.size() < carried.size()) {
+    return DataError("it carries {} values and has {} outputs", carried.size(), node.outputs.size());
+  }
   std::vector<Stack> stacks(node.outputs.size() - carried.size());
   RETURN_IF_ERROR(CheckInputs(graph, body, carried.size() + 2));
   RETURN_IF_ERROR(CheckOutputs(graph, body, 1 + carried.size() + stacks.size()));
   for (int64_t i = 0; going && (!trips || i < *trips); ++i) {
-    std::vector<Tensor> given = {Tensor::Scalar(i), Tensor::Scalar(going)};
+    std::vector<Tensor> given = {AsDeclared(Tensor::Scalar(i), graph, body, 0),
+                                 AsDeclared(Tensor::Scalar(going), graph, body, 1)};
     given.insert(given.end(), carried.begin(), carried.end());
     carried.clear();
     ASSIGN_OR_RETURN(std::vector<Tensor> made, runner.RunBody(body, std::move(given)));
     ASSIGN_OR_RETURN(going, Flag(made[0], "the body's condition"));
     const size_t first_scan = made.size() - stacks.size();
     for (size_t k = 1; k < first_scan; ++k) carried.push_back(std::move(made[k]));
-    for (size_t s = 0; s < stacks.size(); ++s) stacks[s].parts.push_back(std::move(made[first_scan + s]));
+    for (size_t s = 0; s < stacks.size(); ++s) RETURN_IF_ERROR(stacks[s].Add(made[first_scan + s]));
   }
   RETURN_IF_ERROR(AppendStacked(graph, body, stacks, carried));
   return carried;
@@ -213,7 +232,7 @@ StatusOr<std::vector<Tensor>> RunScan(const Graph& graph, const Node& node, std:
     ASSIGN_OR_RETURN(std::vector<Tensor> made, runner.RunBody(body, std::move(state)));
     state.clear();
     for (size_t k = 0; k < states; ++k) state.push_back(std::move(made[k]));
-    for (size_t s = 0; s < stacks.size(); ++s) stacks[s].parts.push_back(std::move(made[states + s]));
+    for (size_t s = 0; s < stacks.size(); ++s) RETURN_IF_ERROR(stacks[s].Add(made[states + s]));
   }
   RETURN_IF_ERROR(AppendStacked(graph, body, stacks, state));
   return state;

@@ -163,8 +163,13 @@ void Graph::MoveBefore(NodeId id, NodeId before) {
 }
 
 std::string Graph::FreshName(std::string_view hint) {
-  std::string name(hint.empty() ? "value" : hint);
-  for (int i = 1; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", hint.empty() ? "value" : hint, i);
+  const std::string base(hint.empty() ? "value" : hint);
+  if (names_.insert(base).second) return base;
+  int& number = numbers_[base];  // names below it are taken
+  std::string name;
+  do {
+    name = fmt::format("{}_{}", base, ++number);
+  } while (!names_.insert(name).second);
   return name;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -137,6 +138,7 @@ class Graph {
   std::vector<Value> values_;
   std::vector<Region> regions_;
   std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int> numbers_;  // last one that FreshName gave to a hint
 };
 
 // The bodies a node's attributes hold, in order.

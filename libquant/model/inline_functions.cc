@@ -12,6 +12,7 @@ namespace quant {
 namespace {
 
 constexpr int32_t kMostNodes = 1'000'000;
+constexpr int kMostCallDepth = 64;
 
 using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
 
@@ -41,7 +42,8 @@ class Expansion {
     prefix_ = call_.name.empty() ? function.name : call_.name;
   }
 
-  Status Run() {
+  // The nodes that stand for the call, in order; the call is left without outputs.
+  StatusOr<std::vector<NodeId>> Run() {
     const Region& body = function_.body.main();
     for (size_t i = 0; i < body.inputs.size(); ++i) {
       values_[body.inputs[i]] = i < call_.inputs.size() ? call_.inputs[i] : kNoValue;
@@ -50,7 +52,9 @@ class Expansion {
     std::vector<ValueId> results;
     for (ValueId v : body.outputs) results.push_back(Mapped(v));
     const std::vector<ValueId> outputs = std::exchange(graph_.node(call_id_).outputs, {});
-    if (outputs.size() > results.size()) return DataError("a call of function {} wants {} outputs of {}", function_.name, outputs.size(), results.size());
+    if (outputs.size() > results.size()) {
+      return DataError("a call of function {} wants {} outputs of {}", function_.name, outputs.size(), results.size());
+    }
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == kNoValue) continue;
       if (results[i] == kNoValue) return DataError("output {} of function {} is an input left out", i, function_.name);
@@ -60,10 +64,9 @@ class Expansion {
       identity.name = graph_.FreshName(prefix_ + "/output");
       identity.inputs = {results[i]};
       identity.outputs = {outputs[i]};
-      graph_.MoveBefore(graph_.AddNode(std::move(identity)), call_id_);
+      made_.push_back(graph_.AddNode(std::move(identity)));
     }
-    graph_.RemoveNode(call_id_);
-    return OkStatus();
+    return std::move(made_);
   }
 
  private:
@@ -78,7 +81,7 @@ class Expansion {
     return values_[v] = graph_.AddValue(std::move(value));
   }
 
-  // Nodes of one region of the body, to the end of another; those of the body itself go before the call.
+  // Nodes of one region of the body, to the end of another.
   Status CopyNodes(RegionId from, RegionId to) {
     for (NodeId n : function_.body.region(from).nodes) {
       Node node = function_.body.node(n);
@@ -90,13 +93,16 @@ class Expansion {
       RETURN_IF_ERROR(ResolveAttributes(node.attributes));
       const std::vector<RegionId> bodies = BodiesOf(node);
       const NodeId copy = graph_.AddNode(std::move(node));
-      if (from == kMainRegion) graph_.MoveBefore(copy, call_id_);
+      if (from == kMainRegion) made_.push_back(copy);
       RETURN_IF_ERROR(CopyBodies(copy, bodies));
     }
     return OkStatus();
   }
 
   Status CopyBodies(NodeId copy, const std::vector<RegionId>& bodies) {
+    int depth = bodies.empty() ? 0 : 1;
+    for (RegionId r = graph_.node(copy).region; r > kMainRegion && depth > 0; r = graph_.region(r).parent) ++depth;
+    if (depth > kMaxBodyDepth) return Unsupported("its functions nest graphs more than {} deep", kMaxBodyDepth);
     std::map<RegionId, RegionId> regions;
     for (RegionId body : bodies) regions[body] = graph_.AddRegion(graph_.node(copy).region, copy);
     for (Attribute& a : graph_.node(copy).attributes.list()) {
@@ -150,6 +156,7 @@ class Expansion {
   const Function& function_;
   const Attributes& defaults_;
   std::string prefix_;
+  std::vector<NodeId> made_;
   std::unordered_map<ValueId, ValueId> values_;  // of the body, to the graph's
 };
 
@@ -174,28 +181,55 @@ Status AgreeOnOpsets(Model& model) {
   return RaiseOpset(model, newest);
 }
 
+using Callees = std::map<Key, std::pair<const Function*, Attributes>>;
+
+// Expands the calls of one region; false when there is none.
+StatusOr<bool> ExpandRegion(Graph& graph, RegionId region, const Callees& callees) {
+  const auto callee = [&](NodeId n) {
+    const Node& node = graph.node(n);
+    return callees.find(KeyOf(node.domain, node.op_type, node.overload));
+  };
+  const std::vector<NodeId> order = graph.region(region).nodes;
+  const bool any = std::any_of(order.begin(), order.end(), [&](NodeId n) { return callee(n) != callees.end(); });
+  if (!any) return false;
+  // The order is made anew in one go: moving each node to its place would be quadratic.
+  std::vector<NodeId> expanded;
+  for (NodeId n : order) {
+    const auto found = callee(n);
+    if (found == callees.end()) {
+      expanded.push_back(n);
+      continue;
+    }
+    const auto& [function, defaults] = found->second;
+    ASSIGN_OR_RETURN(const std::vector<NodeId> made, Expansion(graph, n, *function, defaults).Run());
+    expanded.insert(expanded.end(), made.begin(), made.end());
+    graph.region(region).nodes = {n};
+    graph.RemoveNode(n);
+    if (graph.node_count() > kMostNodes) return Unsupported("its functions expand to more than a million nodes");
+  }
+  graph.region(region).nodes = std::move(expanded);
+  return true;
+}
+
 }  // namespace
 
 Status InlineFunctions(Model& model) {
   if (model.functions.empty()) return OkStatus();
   RETURN_IF_ERROR(AgreeOnOpsets(model));
-  std::map<Key, std::pair<const Function*, Attributes>> functions;
+  Callees callees;
   for (const Function& f : model.functions) {
     ASSIGN_OR_RETURN(Attributes defaults, DefaultsOf(f));
-    functions.emplace(KeyOf(f.domain, f.name, f.overload), std::pair(&f, std::move(defaults)));
+    callees.emplace(KeyOf(f.domain, f.name, f.overload), std::pair(&f, std::move(defaults)));
   }
-  // Copies may call in turn. Functions don't call themselves (FromProto), so this ends.
-  for (bool expanded = true; expanded;) {
-    expanded = false;
-    for (NodeId n : model.graph.AllNodes()) {
-      const Node& node = model.graph.node(n);
-      const auto found = functions.find(KeyOf(node.domain, node.op_type, node.overload));
-      if (found == functions.end()) continue;
-      const auto& [function, defaults] = found->second;
-      RETURN_IF_ERROR(Expansion(model.graph, n, *function, defaults).Run());
-      expanded = true;
-      if (model.graph.node_count() > kMostNodes) return Unsupported("its functions expand to more than a million nodes");
+  // What a pass copied may call in turn.
+  for (int depth = 0;; ++depth) {
+    bool expanded = false;
+    for (RegionId r = 0; r < model.graph.region_count(); ++r) {
+      ASSIGN_OR_RETURN(const bool any, ExpandRegion(model.graph, r, callees));
+      expanded = expanded || any;
     }
+    if (!expanded) break;
+    if (depth == kMostCallDepth) return Unsupported("its functions call each other more than {} deep", kMostCallDepth);
   }
   model.functions.clear();
   return Verify(model.graph);
