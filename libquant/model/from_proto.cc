@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "libquant/model/check.h"
@@ -73,12 +73,13 @@ StatusOr<Function> TakeFunction(onnx::FunctionProto* proto, const ProtoContext& 
   return out;
 }
 
-// A function that calls itself, directly or not, could never be expanded.
-class RecursionCheck {
+// A function that calls itself, directly or not, could never be expanded; nor could a small file of functions that
+// double each other. Whatever walks through calls, ONNX's shape inference too, can rely on these bounds.
+class FunctionCheck {
  public:
-  explicit RecursionCheck(const std::vector<Function>& functions) : functions_(functions) {}
+  explicit FunctionCheck(const std::vector<Function>& functions) : functions_(functions) {}
 
-  Status Run() {
+  Status Run(const Graph& graph) {
     for (size_t i = 0; i < functions_.size(); ++i) {
       const Function& f = functions_[i];
       if (!index_.emplace(FunctionKey(Canonical(f.domain), f.name, f.overload), i).second) {
@@ -86,22 +87,54 @@ class RecursionCheck {
       }
     }
     state_.assign(functions_.size(), kNew);
+    depth_.assign(functions_.size(), 1);
+    nodes_.assign(functions_.size(), 0);
     for (size_t i = 0; i < functions_.size(); ++i) RETURN_IF_ERROR(Visit(i));
-    return OkStatus();
+    return CheckSize(CallsIn(graph), graph.node_count());
   }
 
  private:
   enum State : char { kNew, kOpen, kDone };
+  static constexpr int kMostDepth = 64;
+  static constexpr int64_t kMostNodes = 1'000'000;
 
-  std::vector<size_t> CallsOf(size_t function) const {
-    std::set<size_t> calls;
-    const Graph& body = functions_[function].body;
-    for (NodeId n = 0; n < body.node_count(); ++n) {
-      const Node& node = body.node(n);
+  // Functions that nodes of the graph or its bodies call, with how often.
+  std::map<size_t, int64_t> CallsIn(const Graph& graph) const {
+    std::map<size_t, int64_t> calls;
+    for (NodeId n = 0; n < graph.node_count(); ++n) {
+      const Node& node = graph.node(n);
       const auto it = index_.find(FunctionKey(Canonical(node.domain), node.op_type, node.overload));
-      if (it != index_.end()) calls.insert(it->second);
+      if (it != index_.end()) ++calls[it->second];
     }
-    return {calls.begin(), calls.end()};
+    return calls;
+  }
+  std::vector<size_t> CallsOf(size_t function) const {
+    std::vector<size_t> out;
+    for (const auto& call : CallsIn(functions_[function].body)) out.push_back(call.first);
+    return out;
+  }
+
+  Status CheckSize(const std::map<size_t, int64_t>& calls, int64_t nodes) const {
+    for (const auto& [callee, count] : calls) {
+      if (count > kMostNodes || nodes > kMostNodes - count * nodes_[callee]) {
+        return Unsupported("its functions expand to more than {} nodes", kMostNodes);
+      }
+      nodes += count * nodes_[callee];
+    }
+    return OkStatus();
+  }
+
+  // Called when all callees are done.
+  Status Measure(size_t function) {
+    const std::map<size_t, int64_t> calls = CallsIn(functions_[function].body);
+    nodes_[function] = functions_[function].body.node_count();
+    RETURN_IF_ERROR(CheckSize(calls, nodes_[function]));
+    for (const auto& [callee, count] : calls) {
+      nodes_[function] += count * nodes_[callee];
+      depth_[function] = std::max(depth_[function], depth_[callee] + 1);
+    }
+    if (depth_[function] > kMostDepth) return Unsupported("its functions call each other more than {} deep", kMostDepth);
+    return OkStatus();
   }
 
   // Depth-first with a stack of its own: a hostile chain of calls may be long.
@@ -119,6 +152,7 @@ class RecursionCheck {
       Frame& frame = stack.back();
       if (frame.next == frame.calls.size()) {
         state_[frame.function] = kDone;
+        RETURN_IF_ERROR(Measure(frame.function));
         stack.pop_back();
         continue;
       }
@@ -134,6 +168,8 @@ class RecursionCheck {
   const std::vector<Function>& functions_;
   std::map<FunctionKey, size_t> index_;
   std::vector<State> state_;
+  std::vector<int> depth_;      // calls below one another, itself counted
+  std::vector<int64_t> nodes_;  // when expanded
 };
 
 }  // namespace
@@ -156,7 +192,7 @@ StatusOr<Model> FromProto(onnx::ModelProto&& proto, const ProtoContext& context)
     model.functions.push_back(std::move(function));
   }
   proto.clear_functions();
-  RETURN_IF_ERROR(RecursionCheck(model.functions).Run());
+  RETURN_IF_ERROR(FunctionCheck(model.functions).Run(model.graph));
   RETURN_IF_ERROR(InlineExternalTensors(&proto, context, "training information"));
   model.extra = Leftovers(proto);
   return model;

@@ -11,8 +11,6 @@
 namespace quant {
 namespace {
 
-constexpr int32_t kMostNodes = 1'000'000;
-constexpr int kMostCallDepth = 64;
 
 using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
 
@@ -205,7 +203,6 @@ StatusOr<bool> ExpandRegion(Graph& graph, RegionId region, const Callees& callee
     expanded.insert(expanded.end(), made.begin(), made.end());
     graph.region(region).nodes = {n};
     graph.RemoveNode(n);
-    if (graph.node_count() > kMostNodes) return Unsupported("its functions expand to more than a million nodes");
   }
   graph.region(region).nodes = std::move(expanded);
   return true;
@@ -221,15 +218,13 @@ Status InlineFunctions(Model& model) {
     ASSIGN_OR_RETURN(Attributes defaults, DefaultsOf(f));
     callees.emplace(KeyOf(f.domain, f.name, f.overload), std::pair(&f, std::move(defaults)));
   }
-  // What a pass copied may call in turn.
-  for (int depth = 0;; ++depth) {
-    bool expanded = false;
+  // What a pass copied may call in turn; how deep and how often is bounded (FromProto).
+  for (bool expanded = true; expanded;) {
+    expanded = false;
     for (RegionId r = 0; r < model.graph.region_count(); ++r) {
       ASSIGN_OR_RETURN(const bool any, ExpandRegion(model.graph, r, callees));
       expanded = expanded || any;
     }
-    if (!expanded) break;
-    if (depth == kMostCallDepth) return Unsupported("its functions call each other more than {} deep", kMostCallDepth);
   }
   model.functions.clear();
   return Verify(model.graph);

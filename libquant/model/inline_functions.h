@@ -11,8 +11,8 @@ namespace quant {
 
 // Calls in the graph, in its bodies and in functions that are called are expanded, and the functions dropped. Where a
 // function imports another opset than the model, all are raised to the newest among them first. Names inside get the
-// call's name before them. Unsupported when an opset can't be converted, calls or graphs nest more
-// than 64 deep, or the result passes a million nodes.
+// call's name before them. Unsupported when an opset can't be converted or graphs nest more than 64
+// deep. FromProto bounds how deep and how often functions call each other.
 Status InlineFunctions(Model& model);
 
 }  // namespace quant
