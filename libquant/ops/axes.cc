@@ -26,6 +26,15 @@ StatusOr<std::vector<int64_t>> IntsOf(const Tensor& tensor) {
   return DataError("{} where integers are wanted", Describe(tensor));
 }
 
+StatusOr<std::vector<int64_t>> IndicesInto(const Tensor& indices, int64_t dim) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> out, IntsOf(indices));
+  for (int64_t& i : out) {
+    if (i < -dim || i >= dim) return DataError("index {} is outside an axis of {}", i, dim);
+    if (i < 0) i += dim;
+  }
+  return out;
+}
+
 StatusOr<std::optional<std::vector<int64_t>>> IntsFrom(const KernelContext& context, int i,
                                                        std::string_view attribute) {
   if (const Tensor* tensor = context.input(i)) {

@@ -15,6 +15,8 @@ StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank);
 StatusOr<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int64_t rank);
 // Elements of an int32 or int64 tensor of any shape. DataError for other types.
 StatusOr<std::vector<int64_t>> IntsOf(const Tensor& tensor);
+// The same as indices of an axis of `dim`, negative ones counted from its end; DataError for one outside.
+StatusOr<std::vector<int64_t>> IndicesInto(const Tensor& indices, int64_t dim);
 // Input `i` when it is there, else the attribute; nullopt when neither is.
 StatusOr<std::optional<std::vector<int64_t>>> IntsFrom(const KernelContext& context, int i, std::string_view attribute);
 

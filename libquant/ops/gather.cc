@@ -9,16 +9,6 @@
 namespace quant {
 namespace {
 
-// Indices in [0, dim); DataError for one outside.
-StatusOr<std::vector<int64_t>> IndicesInto(const Tensor& indices, int64_t dim) {
-  ASSIGN_OR_RETURN(std::vector<int64_t> out, IntsOf(indices));
-  for (int64_t& i : out) {
-    if (i < -dim || i >= dim) return DataError("index {} is outside an axis of {}", i, dim);
-    if (i < 0) i += dim;
-  }
-  return out;
-}
-
 Status EvalGather(KernelContext& context) {
   const Tensor& x = context.in(0);
   const Tensor& indices = context.in(1);
