@@ -1,15 +1,13 @@
-// Softmax and LogSoftmax, shifted by the largest element:
-//   softmax(x) = exp(x - max) / sum of exp(x - max)        logsoftmax(x) = x - max - log(sum of exp(x - max))
-// Before opset 13 the input is taken as a matrix, split at `axis` (default 1), and its rows are normalised; from 13 on
-// one axis is (default -1).
+// Softmax and LogSoftmax, by the formulas of softmax_row.h. Before opset 13 the input is taken as a matrix, split at
+// `axis` (default 1), and its rows are normalised; from 13 on one axis is (default -1).
 #include <cmath>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/exp_rows.h"
 #include "libquant/ops/float_view.h"
-#include "libquant/ops/reduce_rows.h"
 #include "libquant/ops/scratch.h"
+#include "libquant/ops/softmax_row.h"
 
 namespace quant {
 namespace {
@@ -39,27 +37,6 @@ StatusOr<SoftmaxPlan> PlanSoftmax(const KernelContext& context) {
     }
   }
   return plan;
-}
-
-template <typename T>
-T LargestOf(const T* x, int64_t count) {
-  T best = x[0];
-  for (int64_t i = 1; i < count; ++i) best = x[i] > best ? x[i] : best;
-  return best;
-}
-
-template <typename T, bool kLog>
-void SoftmaxRow(const T* x, int64_t count, T* y) {
-  const T largest = LargestOf(x, count);
-  ExpRow(x, largest, count, y);
-  const double sum = Sum(y, count);
-  if (kLog) {
-    const T log_sum = static_cast<T>(std::log(sum));
-    for (int64_t i = 0; i < count; ++i) y[i] = x[i] - largest - log_sum;
-  } else {
-    const T factor = static_cast<T>(1 / sum);
-    for (int64_t i = 0; i < count; ++i) y[i] *= factor;
-  }
 }
 
 // Many short rows: the exponentials of all of them in one run.
