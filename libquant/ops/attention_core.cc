@@ -41,9 +41,10 @@ void AddBias(const ScoreBias<T>& bias, const T* values, int64_t begin, int64_t e
 // What keys a query sees, and how much.
 template <typename T>
 void BiasRow(const AttentionTask<T>& task, const Tile<T>& tile, int64_t i, T* row) {
-  const int64_t kv_len = task.size.kv_len;
-  const int64_t seen = task.causal ? std::min(kv_len, tile.begin + i + task.past + 1) : kv_len;
-  const auto values = [&](const ScoreBias<T>& b) { return b.at(tile.sample, tile.head, tile.begin + i); };
+  const int64_t kv_len = task.size.kv_len, query = tile.begin + i;
+  const bool all = !task.causal || (task.last_sees_all && query + 1 == task.size.q_len);
+  const int64_t seen = all ? kv_len : std::min(kv_len, query + task.past + 1);
+  const auto values = [&](const ScoreBias<T>& b) { return b.at(tile.sample, tile.head, query); };
   if (task.bias.data != nullptr) AddBias(task.bias, values(task.bias), 0, kv_len, row);
   if (task.mask.data != nullptr) AddBias(task.mask, values(task.mask), 0, seen, row);
   for (int64_t j = seen; j < kv_len; ++j) row[j] += task.causal_value;

@@ -57,8 +57,9 @@ struct AttentionTask {
   T scale = 1;
   T softcap = 0;  // 0: none
   ScoreBias<T> bias, mask;
-  // With `causal`, query i sees keys up to i + past only. `causal_value` takes the mask's place elsewhere.
-  bool causal = false;
+  // With `causal`, query i sees keys up to i + past only, but for the last query where `last_sees_all`.
+  // `causal_value` takes the mask's place elsewhere.
+  bool causal = false, last_sees_all = false;
   int64_t past = 0;
   T causal_value = -std::numeric_limits<T>::infinity();
   const int64_t* lengths = nullptr;  // keys each sample has, or null: all
