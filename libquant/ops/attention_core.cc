@@ -71,7 +71,11 @@ void AttendTile(const AttentionTask<T>& task, const Tile<T>& tile) {
   CopyScores(task, tile, ScoreStage::kBiased);
   for (int64_t i = 0; i < tile.rows; ++i) {
     T* row = scores + i * s.kv_len;
-    SoftmaxRow<T, false>(row, s.kv_len, row);
+    if (std::all_of(row, row + s.kv_len, [](T v) { return v == -std::numeric_limits<T>::infinity(); })) {
+      std::fill_n(row, s.kv_len, T{0});
+    } else {
+      SoftmaxRow<T, false>(row, s.kv_len, row);
+    }
   }
   CopyScores(task, tile, ScoreStage::kSoftmax);
   T* y = task.y.at(tile.sample, tile.head) + tile.begin * task.y.row;

@@ -3,6 +3,7 @@
 //   scores = softcap * tanh(scores / softcap)           with a softcap
 //   scores = scores + biases, or hidden                 masks, causality, lengths
 //   y = softmax(scores) * v                             v: kv_len x v_head_size
+// A query that sees no key, all its scores being -infinity, gets 0, as in ONNX Runtime.
 // Several query heads may share a key head: query head h reads key head h / (heads / kv_heads).
 #pragma once
 

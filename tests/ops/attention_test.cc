@@ -1,3 +1,4 @@
+#include <array>
 #include <limits>
 
 #include "tests/ops/run_op.h"
@@ -61,6 +62,8 @@ TEST_CASE("Attention shares key heads, adds masks and is causal") {
   RequireClose<float>(RunOne(AttentionOp(), {q, k, v, {}, {}, {}, Make<int64_t>({1}, {33})}, {{}, 24}),
                       PlainAttention(q, k, v, lengths), 2e-6);
   RequireThreadsAgree(AttentionOp(), {q, k, v, mask}, {{}, 24});
+  const Tensor blind = RunOne(AttentionOp(), {q, k, v, Tensor::Of<bool>({1, 1}, std::array<bool, 1>{false})}, {{}, 24});
+  RequireClose<float>(blind, std::vector<double>(4 * 70 * 5, 0.0), 0);
 }
 
 TEST_CASE("Attention puts past keys and values before the new ones") {

@@ -187,6 +187,8 @@ def multi_head_attention():
                    [q, k2, v2, None, masks(batch, queries, queries + 5)["2-D"], added, *past], 3, num_heads=heads,
                    unidirectional=one_way)
     yield Case("present", "MultiHeadAttention", [q, k, v, bias], 3, num_heads=heads, scale=0.2)
+    blind = np.where(np.arange(queries)[:, None] % 2 == np.zeros(keys, int), 0, -np.inf).astype(np.float32)[None, None]
+    yield Case("blind queries", "MultiHeadAttention", [q, k, v, None, None, blind], num_heads=heads)
     yield Case("scores", "MultiHeadAttention", [q, k, v, None, masks(batch, queries, keys)["2-D"]], [1, 0, 0, 1], num_heads=heads)
     yield Case("keys by heads", "MultiHeadAttention", [q, normal(batch, heads, keys, 12), normal(batch, heads, keys, 12)],
                num_heads=heads)
@@ -224,6 +226,8 @@ def onnx_attention():
             yield Case(f"4-D {what} mask {mask.dtype} {mask.shape}", "Attention", [*by_heads, mask], 1, "", opset, **common)
         past = [normal(batch, kv_heads, 5, 12), normal(batch, kv_heads, 5, 8)]
         yield Case(f"past {what}", "Attention", [*by_heads, normal(queries, keys + 5), *past], 3, "", opset, scale=0.3, **common)
+        blind = np.arange(queries)[:, None] % 2 == np.zeros(keys, int)
+        yield Case(f"blind queries {what}", "Attention", [*by_heads, blind], 1, "", opset, **common)
     yield Case("lengths", "Attention", [*by_heads, None, None, None, np.array([4, 9], np.int64)], 1, "", 24)
     cache, update = normal(2, 3, 10, 4), normal(2, 3, 4, 4)
     yield Case("linear", "TensorScatter", [cache, update, np.array([1, 6], np.int64)], 1, "", 24, limit=0)
