@@ -114,6 +114,7 @@ void Attend(const KernelContext& context, const AttentionTask<T>& task) {
 template <typename T>
 void JoinHeads(const JoinedHeads<T>& joined, T* out) {
   const int64_t past = joined.past_len * joined.size, fresh = joined.fresh_len * joined.size;
+  if (past + fresh == 0) return;
   ParallelFor(joined.batch * joined.heads, [&](int64_t i) {
     T* to = out + i * (past + fresh);
     if (past > 0) std::copy_n(joined.past + i * past, past, to);

@@ -139,7 +139,7 @@ struct Heads {
 Status ReadHeads(const KernelContext& context, const Plan& plan, const Layout& layout, const float* bias, Heads& out) {
   ASSIGN_OR_RETURN(out.input, FloatInput<float>::Of(context, context.input(layout.input)));
   out.view = {out.input.data() + layout.offset, layout.batch, layout.head, layout.row};
-  if (bias == nullptr) return OkStatus();
+  if (bias == nullptr || layout.length == 0) return OkStatus();
   const AttentionSize& s = plan.size;
   const auto bytes = BytesFor(DType::kFloat, Dims{s.batch, s.heads, layout.length, layout.size});
   if (!bytes) return WrongInputs(context);
