@@ -49,7 +49,7 @@ class Case:
                 inputs.append(
                     helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
                 )
-        # ONNX Runtime works out the outputs' types (but for the scores of MultiHeadAttention); the file has to name them.
+        # ONNX Runtime works out the types that a file has to name, but for the scores of MultiHeadAttention.
         outputs = [
             (
                 helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
