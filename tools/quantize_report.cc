@@ -143,6 +143,9 @@ double QuantizeReport::SizeRatio() const {
 
 std::string QuantizeReport::Text() const {
   std::string text = VerdictTable(plan) + Totals(plan) + Warnings(plan);
+  if (options.keep == Keep::kHalf && plan.coverage() < 1) {
+    text += "weights that stay float are stored as float16, with a Cast behind each\n";
+  }
   if (opset_after > opset_before) text += fmt::format("opset {} -> {}\n", opset_before, opset_after);
   const std::string percent = fmt::format("{:.1f} %", SizeRatio() * 100);
   if (!written) {

@@ -1,5 +1,5 @@
-// The com.microsoft operators of ops/, registered with ONNX so that its checker and inference treat them like any
-// other. Only files of libquant/model include this.
+// The operators of ops/ that ONNX doesn't define, registered with ONNX so that its checker and inference treat them
+// like any other. Only files of libquant/model include this.
 #pragma once
 
 namespace quant {

@@ -41,9 +41,10 @@ void AddBias(const ScoreBias<T>& bias, const T* values, int64_t begin, int64_t e
 // What keys a query sees, and how much.
 template <typename T>
 void BiasRow(const AttentionTask<T>& task, const Tile<T>& tile, int64_t i, T* row) {
-  const int64_t kv_len = task.size.kv_len;
-  const int64_t seen = task.causal ? std::min(kv_len, tile.begin + i + task.past + 1) : kv_len;
-  const auto values = [&](const ScoreBias<T>& b) { return b.at(tile.sample, tile.head, tile.begin + i); };
+  const int64_t kv_len = task.size.kv_len, query = tile.begin + i;
+  const bool all = !task.causal || (task.last_sees_all && query + 1 == task.size.q_len);
+  const int64_t seen = all ? kv_len : std::min(kv_len, query + task.past + 1);
+  const auto values = [&](const ScoreBias<T>& b) { return b.at(tile.sample, tile.head, query); };
   if (task.bias.data != nullptr) AddBias(task.bias, values(task.bias), 0, kv_len, row);
   if (task.mask.data != nullptr) AddBias(task.mask, values(task.mask), 0, seen, row);
   for (int64_t j = seen; j < kv_len; ++j) row[j] += task.causal_value;
@@ -70,7 +71,11 @@ void AttendTile(const AttentionTask<T>& task, const Tile<T>& tile) {
   CopyScores(task, tile, ScoreStage::kBiased);
   for (int64_t i = 0; i < tile.rows; ++i) {
     T* row = scores + i * s.kv_len;
-    SoftmaxRow<T, false>(row, s.kv_len, row);
+    if (std::all_of(row, row + s.kv_len, [](T v) { return v == -std::numeric_limits<T>::infinity(); })) {
+      std::fill_n(row, s.kv_len, T{0});
+    } else {
+      SoftmaxRow<T, false>(row, s.kv_len, row);
+    }
   }
   CopyScores(task, tile, ScoreStage::kSoftmax);
   T* y = task.y.at(tile.sample, tile.head) + tile.begin * task.y.row;
@@ -101,14 +106,15 @@ void Attend(const KernelContext& context, const AttentionTask<T>& task) {
   ParallelFor(s.batch * s.heads * tiles, [&](int64_t item) {
     const int64_t matrix = item / tiles, begin = item % tiles * rows;
     auto lease = scratch.Borrow();
-    AttendTile<T>(task, {matrix / s.heads, matrix % s.heads, begin, std::min(rows, s.q_len - begin),
-                         lease.template as<T>()});
+    AttendTile<T>(task,
+                  {matrix / s.heads, matrix % s.heads, begin, std::min(rows, s.q_len - begin), lease.template as<T>()});
   });
 }
 
 template <typename T>
 void JoinHeads(const JoinedHeads<T>& joined, T* out) {
   const int64_t past = joined.past_len * joined.size, fresh = joined.fresh_len * joined.size;
+  if (past + fresh == 0) return;
   ParallelFor(joined.batch * joined.heads, [&](int64_t i) {
     T* to = out + i * (past + fresh);
     if (past > 0) std::copy_n(joined.past + i * past, past, to);

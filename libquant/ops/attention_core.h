@@ -3,6 +3,7 @@
 //   scores = softcap * tanh(scores / softcap)           with a softcap
 //   scores = scores + biases, or hidden                 masks, causality, lengths
 //   y = softmax(scores) * v                             v: kv_len x v_head_size
+// A query that sees no key, all its scores being -infinity, gets 0, as in ONNX Runtime.
 // Several query heads may share a key head: query head h reads key head h / (heads / kv_heads).
 #pragma once
 
@@ -57,8 +58,9 @@ struct AttentionTask {
   T scale = 1;
   T softcap = 0;  // 0: none
   ScoreBias<T> bias, mask;
-  // With `causal`, query i sees keys up to i + past only. `causal_value` takes the mask's place elsewhere.
-  bool causal = false;
+  // With `causal`, query i sees keys up to i + past only, but for the last query where `last_sees_all`.
+  // `causal_value` takes the mask's place elsewhere.
+  bool causal = false, last_sees_all = false;
   int64_t past = 0;
   T causal_value = -std::numeric_limits<T>::infinity();
   const int64_t* lengths = nullptr;  // keys each sample has, or null: all

@@ -1,10 +1,12 @@
 // LayerNormalization: y = (x - mean) / sqrt(variance + epsilon) * scale + bias over the axes from `axis` on.
-// RMSNormalization:   y = x / sqrt(mean of x * x + epsilon) * scale.
+// RMSNormalization, and SimplifiedLayerNormalization, ONNX Runtime's older name for it in the default domain:
+//                     y = x / sqrt(mean of x * x + epsilon) * scale.
 #include <cmath>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/float_view.h"
+#include "libquant/ops/infer_shapes.h"
 #include "libquant/ops/reduce_rows.h"
 
 namespace quant {
@@ -130,7 +132,10 @@ Status EvalRmsNorm(KernelContext& context) {
   const Tensor &x = context.in(0), &scale_tensor = context.in(1);
   ASSIGN_OR_RETURN(const RowPlan plan, PlanRows(context));
   const double epsilon = context.attributes().Float("epsilon", 1e-5F);
-  return WithComputeType(x.dtype(), [&](auto zero) -> Status {
+  FloatOutput<float> inverse_out;
+  float* inverses = nullptr;
+  RETURN_IF_ERROR(MakeStash(context, plan, 1, inverse_out, &inverses));
+  const Status done = WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));
     FloatInput<T> scale_input;
@@ -144,13 +149,40 @@ Status EvalRmsNorm(KernelContext& context) {
       const T* in = xs.data() + r * plan.length;
       const double square = SumOf(in, plan.length, [](double v) { return v * v; });
       const double mean = square / static_cast<double>(std::max<int64_t>(plan.length, 1));
-      const T factor = static_cast<T>(1 / std::sqrt(mean + epsilon));
+      const double inverse = 1 / std::sqrt(mean + epsilon);
+      if (inverses != nullptr) inverses[r] = static_cast<float>(inverse);
+      const T factor = static_cast<T>(inverse);
       const T* scales = scale.data + r * scale.row_stride;
       T* out = y.data() + r * plan.length;
       for (int64_t i = 0; i < plan.length; ++i) out[i] = in[i] * factor * scales[i];
     });
     return y.Finish();
   });
+  RETURN_IF_ERROR(done);
+  return inverses != nullptr ? inverse_out.Finish() : OkStatus();
+}
+
+void InferSimplified(InferContext& context) {
+  if (context.inputs.size() < 2 || context.outputs.empty()) return;
+  const TypeShape& x = context.inputs[0];
+  context.outputs[0] = {context.inputs[1].dtype, x.shape};
+  if (context.outputs.size() > 1 && context.attributes.Int("axis", -1) == -1) context.outputs[1] = RowStatistic(x);
+}
+
+const SchemaRow& SimplifiedSchema() {
+  static const std::vector<std::string> floats = {"tensor(float16)", "tensor(float)", "tensor(double)",
+                                                  "tensor(bfloat16)"};
+  static const SchemaRow row = {
+      .doc = "Division by the root mean square over the last axes, with scale",
+      .inputs = {{"X", "T"}, {"scale", "V"}},
+      .outputs = {{"Y", "V"}, {"inv_std_var", "U", true}},
+      .attributes = {{"axis", AttributeKind::kInt},
+                     {"epsilon", AttributeKind::kFloat},
+                     {"stash_type", AttributeKind::kInt}},
+      .types = {{"T", floats}, {"V", floats}, {"U", {"tensor(float)", "tensor(double)"}}},
+      .infer = InferSimplified,
+  };
+  return row;
 }
 
 }  // namespace
@@ -176,6 +208,20 @@ const OpDef& RMSNormalizationOp() {
       .eval = EvalRmsNorm,
       .role = FloatOnly{},
       .exactness = Exactness::kRounding,
+      .summary = "Division by the root mean square over the last axes, with scale",
+  };
+  return def;
+}
+
+const OpDef& SimplifiedLayerNormalizationOp() {
+  static const OpDef def = {
+      .name = "SimplifiedLayerNormalization",
+      .since = {1},
+      .min_inputs = 2,
+      .eval = EvalRmsNorm,
+      .role = FloatOnly{},
+      .exactness = Exactness::kRounding,
+      .schema = &SimplifiedSchema(),
       .summary = "Division by the root mean square over the last axes, with scale",
   };
   return def;

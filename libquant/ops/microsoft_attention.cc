@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "libquant/base/checked.h"
-#include "libquant/ops/microsoft_scores.h"
+#include "libquant/ops/attention_microsoft.h"
 #include "libquant/ops/gemm.h"
 
 namespace quant {
@@ -133,9 +133,9 @@ Status JoinPast(KernelContext& context, const Plan& plan, AttentionTask<float>& 
   const int64_t half = s.batch * s.heads * s.kv_len * s.head_size;
   const float* past = out.past.data();
   JoinHeads<float>({s.batch, s.heads, plan.past, s.q_len, s.head_size, past, task.k}, joined);
-  JoinHeads<float>({s.batch, s.heads, plan.past, s.q_len, s.head_size, plan.past > 0 ? past + past_half : nullptr,
-                    task.v},
-                   joined + half);
+  JoinHeads<float>(
+      {s.batch, s.heads, plan.past, s.q_len, s.head_size, plan.past > 0 ? past + past_half : nullptr, task.v},
+      joined + half);
   task.k = HeadsFirst<const float>(joined, s.heads, s.kv_len, s.head_size);
   task.v = HeadsFirst<const float>(joined + half, s.heads, s.kv_len, s.head_size);
   return wanted ? out.output.Finish() : OkStatus();

@@ -8,7 +8,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
-#include "libquant/ops/microsoft_scores.h"
+#include "libquant/ops/attention_microsoft.h"
 
 namespace quant {
 namespace {
@@ -45,7 +45,9 @@ Layout PackedHeads(int input, const Dims& dims, int64_t part) {
 }
 
 Status WrongInputs(const KernelContext& context) {
-  const auto name = [&](int i) { return context.input(i) == nullptr ? std::string("none") : Describe(*context.input(i)); };
+  const auto name = [&](int i) {
+    return context.input(i) == nullptr ? std::string("none") : Describe(*context.input(i));
+  };
   return DataError("query, key and value of {}, {} and {} don't fit {} heads", name(kQuery), name(kKey), name(kValue),
                    context.attributes().Int("num_heads", 0));
 }
@@ -137,7 +139,7 @@ struct Heads {
 Status ReadHeads(const KernelContext& context, const Plan& plan, const Layout& layout, const float* bias, Heads& out) {
   ASSIGN_OR_RETURN(out.input, FloatInput<float>::Of(context, context.input(layout.input)));
   out.view = {out.input.data() + layout.offset, layout.batch, layout.head, layout.row};
-  if (bias == nullptr) return OkStatus();
+  if (bias == nullptr || layout.length == 0) return OkStatus();
   const AttentionSize& s = plan.size;
   const auto bytes = BytesFor(DType::kFloat, Dims{s.batch, s.heads, layout.length, layout.size});
   if (!bytes) return WrongInputs(context);
@@ -191,7 +193,9 @@ Status EvalMultiHeadAttention(KernelContext& context) {
   const DType dtype = context.in(kQuery).dtype();
   if (dtype == DType::kDouble) return Unsupported("elements of type double are not supported here");
   ASSIGN_OR_RETURN(const auto bias, FloatInput<float>::Of(context, context.input(kBias)));
-  const auto part = [&](int64_t i) { return bias.data() == nullptr ? nullptr : bias.data() + i * s.heads * s.head_size; };
+  const auto part = [&](int64_t i) {
+    return bias.data() == nullptr ? nullptr : bias.data() + i * s.heads * s.head_size;
+  };
   Heads q, k, v;
   RETURN_IF_ERROR(ReadHeads(context, plan, plan.q, part(0), q));
   RETURN_IF_ERROR(ReadHeads(context, plan, plan.k, part(1), k));

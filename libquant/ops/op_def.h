@@ -1,4 +1,4 @@
-// An operator in one place: kernel, quantization role, exactness, and for com.microsoft operators the schema.
+// An operator in one place: kernel, quantization role, exactness, and a schema where ONNX has none.
 // One file per operator or tight family defines `const OpDef& FooOp()`; one line in ops.def lists it.
 #pragma once
 
@@ -100,7 +100,7 @@ struct IndexInput {
   std::string_view axis_attribute;
 };
 
-// --- Schemas of com.microsoft operators, as plain rows; `model` registers them with ONNX ---
+// --- Schemas of operators that ONNX doesn't define, as plain rows; `model` registers them with ONNX ---
 
 struct TypeShape {
   DType dtype = DType::kUndefined;
@@ -132,7 +132,7 @@ struct SchemaRow {
   std::string doc;
   std::vector<FormalParameter> inputs;
   std::vector<FormalParameter> outputs;
-  std::vector<AttributeRow> attributes;
+  std::vector<AttributeRow> attributes = {};
   std::vector<TypeRow> types;
   void (*infer)(InferContext& context) = nullptr;
 };
@@ -148,7 +148,7 @@ struct OpDef {
   Role role;
   Exactness exactness;
   std::optional<IndexInput> index_input = std::nullopt;
-  const SchemaRow* schema = nullptr;  // com.microsoft only
+  const SchemaRow* schema = nullptr;  // of operators that ONNX doesn't define
   std::string_view summary = "";      // one line for docs/ops.md
 };
 

@@ -1,140 +1,149 @@
-// com.microsoft SkipLayerNormalization and SkipSimplifiedLayerNormalization: a layer normalization over the last axis
-// (layer_norm_row.h) of input + skip + bias, which is the fourth output. skip may lack the batch or have it as 1.
+// Norms of com.microsoft over the last axis of a sum, s = input + skip + bias:
+//   SkipLayerNormalization:            y = (s - mean) / sqrt(variance + epsilon) * gamma + beta
+//   SkipSimplifiedLayerNormalization:  y = s / sqrt(mean of s * s + epsilon) * gamma
+#include <algorithm>
+#include <cmath>
+
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/float_view.h"
-#include "libquant/ops/layer_norm_row.h"
-#include "libquant/ops/scratch.h"
+#include "libquant/ops/infer_shapes.h"
+#include "libquant/ops/reduce_rows.h"
 
 namespace quant {
 namespace {
 
-enum Output { kY, kMean, kInverse, kSum };
+constexpr int64_t kPieceElements = 16384;
 
-struct Inputs {
-  bool centred;
-  int beta, bias;  // -1: the operator has none
+struct NormInputs {
+  const Tensor *x, *skip, *gamma, *beta, *bias;  // beta and bias may be null
 };
 
-Status CheckShapes(const KernelContext& context, const Inputs& inputs) {
-  const Dims &x = context.in(0).dims(), &skip = context.in(1).dims();
-  if (x.size() < 2) return DataError("an input of {}", ToString(x));
-  Dims lacking(x.begin() + 1, x.end());
-  Dims one = x;
-  one[0] = 1;
-  if (skip != x && skip != one && skip != lacking) return DataError("a skip of {} for {}", ToString(skip), ToString(x));
-  for (int i : {2, inputs.beta, inputs.bias}) {
-    const Tensor* row = i < 0 ? nullptr : context.input(i);
-    if (row != nullptr && row->dims() != Dims{x.back()}) {
-      return DataError("input {} of {} for rows of {}", i, ToString(row->dims()), x.back());
+struct NormRows {
+  int64_t rows = 0, length = 0, skip_rows = 0;  // row r of the input has row r % skip_rows of skip
+};
+
+StatusOr<NormRows> PlanRows(const NormInputs& in) {
+  const Dims &dims = in.x->dims(), &skip = in.skip->dims();
+  if (dims.size() != 2 && dims.size() != 3) return DataError("input of {} has neither 2 nor 3 axes", ToString(dims));
+  Dims one_sample = dims;
+  one_sample.front() = 1;
+  const bool fits = skip == dims || (dims.size() == 3 && (skip == one_sample || skip == Dims{dims[1], dims[2]}));
+  if (!fits) return DataError("skip of {} for an input of {}", ToString(skip), ToString(dims));
+  for (const Tensor* parameter : {in.gamma, in.beta, in.bias}) {
+    if (parameter != nullptr && parameter->dims() != Dims{dims.back()}) {
+      return DataError("a parameter of {} for rows of {}", ToString(parameter->dims()), dims.back());
     }
   }
-  return OkStatus();
+  if (dims.back() == 0) return DataError("rows of no element");
+  return NormRows{in.x->size() / dims.back(), dims.back(), in.skip->size() / dims.back()};
 }
 
-// mean and inverse deviation, by row.
-Status MakeStatistics(KernelContext& context, int i, FloatOutput<float>& out, float** data) {
+// Output `i` where it is wanted; null data else.
+Status MakeWanted(KernelContext& context, int i, DType dtype, const Dims& dims, FloatOutput<float>& out, float** data) {
   if (!context.wanted(i)) return OkStatus();
-  Dims dims = context.in(0).dims();
-  dims.back() = 1;
-  ASSIGN_OR_RETURN(out, FloatOutput<float>::Make(context, i, DType::kFloat, dims));
+  ASSIGN_OR_RETURN(out, FloatOutput<float>::Make(context, i, dtype, dims));
   *data = out.data();
   return OkStatus();
 }
 
-template <typename T>
-Status Run(KernelContext& context, const Inputs& inputs) {
-  const Tensor& x = context.in(0);
-  const int64_t length = x.dims().back(), rows = length == 0 ? 0 : x.size() / length;
-  const int64_t skip_rows = length == 0 ? 0 : context.in(1).size() / length;
-  ASSIGN_OR_RETURN(const auto in, FloatInput<T>::Of(context, &x));
-  ASSIGN_OR_RETURN(const auto skip, FloatInput<T>::Of(context, &context.in(1)));
-  ASSIGN_OR_RETURN(const auto gamma, FloatInput<T>::Of(context, &context.in(2)));
-  const auto optional = [&](int i) { return FloatInput<T>::Of(context, i < 0 ? nullptr : context.input(i)); };
-  ASSIGN_OR_RETURN(const auto beta, optional(inputs.beta));
-  ASSIGN_OR_RETURN(const auto bias, optional(inputs.bias));
-  ASSIGN_OR_RETURN(auto y, FloatOutput<T>::Make(context, kY, x.dtype(), x.dims()));
-  FloatOutput<T> sum;
-  if (context.wanted(kSum)) {
-    ASSIGN_OR_RETURN(sum, FloatOutput<T>::Make(context, kSum, x.dtype(), x.dims()));
-  }
-  FloatOutput<float> mean_out, inverse_out;
-  float *means = nullptr, *inverses = nullptr;
-  RETURN_IF_ERROR(MakeStatistics(context, kMean, mean_out, &means));
-  RETURN_IF_ERROR(MakeStatistics(context, kInverse, inverse_out, &inverses));
-  const LayerNormRow<T> norm = {gamma.data(), beta.data(), double{context.attributes().Float("epsilon", 1e-12F)},
-                                inputs.centred};
-  ParallelFor(rows, [&](int64_t r) {
-    T* to = y.data() + r * length;
-    const T *a = in.data() + r * length, *b = skip.data() + r % skip_rows * length;
-    for (int64_t i = 0; i < length; ++i) to[i] = a[i] + b[i] + (bias.data() == nullptr ? T{0} : bias.data()[i]);
-    if (context.wanted(kSum)) std::copy_n(to, length, sum.data() + r * length);
-    const auto statistics = norm(to, length, to);
-    if (means != nullptr) means[r] = statistics.mean;
-    if (inverses != nullptr) inverses[r] = statistics.inverse;
+template <bool kSimplified>
+Status EvalSkipNorm(KernelContext& context) {
+  const NormInputs in = {&context.in(0), &context.in(1), &context.in(2), kSimplified ? nullptr : context.input(3),
+                         context.input(kSimplified ? 3 : 4)};
+  RETURN_IF_ERROR(SameTypes(context, {1, 2, 3, 4}));
+  const DType dtype = in.x->dtype();
+  if (dtype == DType::kDouble) return Unsupported("elements of type double are not supported here");
+  ASSIGN_OR_RETURN(const NormRows plan, PlanRows(in));
+  const double epsilon = context.attributes().Float("epsilon", 1e-12F);
+  ASSIGN_OR_RETURN(const auto x, FloatInput<float>::Of(context, in.x));
+  ASSIGN_OR_RETURN(const auto skip, FloatInput<float>::Of(context, in.skip));
+  ASSIGN_OR_RETURN(const auto gamma, FloatInput<float>::Of(context, in.gamma));
+  ASSIGN_OR_RETURN(const auto beta, FloatInput<float>::Of(context, in.beta));
+  ASSIGN_OR_RETURN(const auto bias, FloatInput<float>::Of(context, in.bias));
+  ASSIGN_OR_RETURN(auto y, FloatOutput<float>::Make(context, 0, dtype, in.x->dims()));
+  Dims statistic = in.x->dims();
+  statistic.back() = 1;
+  FloatOutput<float> mean_out, inverse_out, sum_out;
+  float *means = nullptr, *inverses = nullptr, *sums = nullptr;
+  RETURN_IF_ERROR(MakeWanted(context, 1, DType::kFloat, statistic, mean_out, &means));
+  RETURN_IF_ERROR(MakeWanted(context, 2, DType::kFloat, statistic, inverse_out, &inverses));
+  RETURN_IF_ERROR(MakeWanted(context, 3, dtype, in.x->dims(), sum_out, &sums));
+  const int64_t per_piece = std::max<int64_t>(1, kPieceElements / plan.length);
+  ParallelFor(CeilDiv(plan.rows, per_piece), [&](int64_t piece) {
+    for (int64_t r = piece * per_piece; r < std::min(plan.rows, (piece + 1) * per_piece); ++r) {
+      const float* from = x.data() + r * plan.length;
+      const float* other = skip.data() + r % plan.skip_rows * plan.length;
+      float* out = y.data() + r * plan.length;
+      for (int64_t i = 0; i < plan.length; ++i) out[i] = from[i] + other[i];
+      for (int64_t i = 0; bias.data() != nullptr && i < plan.length; ++i) out[i] += bias.data()[i];
+      if (sums != nullptr) std::copy_n(out, plan.length, sums + r * plan.length);
+      Moments moments;
+      if (kSimplified) {
+        moments.variance = SumOf(out, plan.length, [](double v) { return v * v; }) / static_cast<double>(plan.length);
+      } else {
+        moments = MomentsOf(out, plan.length);
+      }
+      const double inverse = 1 / std::sqrt(moments.variance + epsilon);
+      if (means != nullptr) means[r] = static_cast<float>(moments.mean);
+      if (inverses != nullptr) inverses[r] = static_cast<float>(inverse);
+      const auto shift = static_cast<float>(moments.mean), factor = static_cast<float>(inverse);
+      for (int64_t i = 0; i < plan.length; ++i) out[i] = (out[i] - shift) * factor * gamma.data()[i];
+      for (int64_t i = 0; beta.data() != nullptr && i < plan.length; ++i) out[i] += beta.data()[i];
+    }
   });
-  if (context.wanted(kSum)) RETURN_IF_ERROR(sum.Finish());
+  if (sums != nullptr) RETURN_IF_ERROR(sum_out.Finish());
   return y.Finish();
 }
 
-Status Eval(KernelContext& context, const Inputs& inputs) {
-  RETURN_IF_ERROR(SameTypes(context, {1, 2, 3, 4}));
-  RETURN_IF_ERROR(CheckShapes(context, inputs));
-  return WithComputeType(context.in(0).dtype(), [&](auto zero) { return Run<decltype(zero)>(context, inputs); });
-}
-
-Status EvalSkipLayerNorm(KernelContext& context) { return Eval(context, {true, 3, 4}); }
-Status EvalSkipSimplified(KernelContext& context) { return Eval(context, {false, -1, 3}); }
-
-void InferSkipLayerNorm(InferContext& context) {
+void InferSkipNorm(InferContext& context) {
+  InferLikeFirst(context);
   if (context.inputs.empty()) return;
-  const TypeShape& x = context.inputs[0];
-  for (size_t i = 0; i < context.outputs.size(); ++i) {
-    TypeShape& out = context.outputs[i];
-    out = x;
-    if (i != kMean && i != kInverse) continue;
-    out.dtype = DType::kFloat;
-    if (out.shape && !out.shape->empty()) out.shape->back() = {1, ""};
+  for (size_t i = 1; i < context.outputs.size(); ++i) {
+    context.outputs[i] = i == 3 ? context.inputs[0] : RowStatistic(context.inputs[0]);
   }
 }
 
-SchemaRow Schema(std::string doc, std::vector<FormalParameter> inputs) {
-  return {.doc = std::move(doc),
-          .inputs = std::move(inputs),
-          .outputs = {{"output", "T"}, {"mean", "U", true}, {"inv_std_var", "U", true}, {"input_skip_bias_sum", "T", true}},
-          .attributes = {{"epsilon", AttributeKind::kFloat}},
-          .types = {{"T", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}}, {"U", {"tensor(float)"}}},
-          .infer = InferSkipLayerNorm};
-}
-
-OpDef Normalization(std::string_view name, Status (*eval)(KernelContext&), const SchemaRow& schema,
-                    std::string_view summary) {
-  return {.name = name,
-          .domain = "com.microsoft",
-          .since = {1},
-          .min_inputs = 3,
-          .eval = eval,
-          .role = FloatOnly{},
-          .exactness = Exactness::kRounding,
-          .schema = &schema,
-          .summary = summary};
+SchemaRow Schema(std::string doc, bool simplified) {
+  SchemaRow row = {
+      .doc = std::move(doc),
+      .inputs = {{"input", "T"}, {"skip", "T"}, {"gamma", "T"}},
+      .outputs = {{"output", "T"}, {"mean", "U", true}, {"inv_std_var", "U", true}, {"input_skip_bias_sum", "T", true}},
+      .attributes = {{"epsilon", AttributeKind::kFloat}},
+      .types = {{"T", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}}, {"U", {"tensor(float)"}}},
+      .infer = InferSkipNorm};
+  if (!simplified) row.inputs.push_back({"beta", "T", true});
+  row.inputs.push_back({"bias", "T", true});
+  return row;
 }
 
 }  // namespace
 
 const OpDef& SkipLayerNormalizationOp() {
-  static const SchemaRow schema = Schema(
-      "Layer normalization of a sum",
-      {{"input", "T"}, {"skip", "T"}, {"gamma", "T"}, {"beta", "T", true}, {"bias", "T", true}});
-  static const OpDef def =
-      Normalization("SkipLayerNormalization", EvalSkipLayerNorm, schema, "Layer normalization of a sum");
+  static const SchemaRow schema = Schema("LayerNormalization of a sum over its last axis", false);
+  static const OpDef def = {.name = "SkipLayerNormalization",
+                            .domain = "com.microsoft",
+                            .since = {1},
+                            .min_inputs = 3,
+                            .eval = EvalSkipNorm<false>,
+                            .role = FloatOnly{},
+                            .exactness = Exactness::kRounding,
+                            .schema = &schema,
+                            .summary = "LayerNormalization of input plus skip plus bias"};
   return def;
 }
+
 const OpDef& SkipSimplifiedLayerNormalizationOp() {
-  static const SchemaRow schema = Schema("Root mean square normalization of a sum",
-                                         {{"input", "T"}, {"skip", "T"}, {"gamma", "T"}, {"bias", "T", true}});
-  static const OpDef def = Normalization("SkipSimplifiedLayerNormalization", EvalSkipSimplified, schema,
-                                         "Root mean square normalization of a sum");
+  static const SchemaRow schema = Schema("RMSNormalization of a sum over its last axis", true);
+  static const OpDef def = {.name = "SkipSimplifiedLayerNormalization",
+                            .domain = "com.microsoft",
+                            .since = {1},
+                            .min_inputs = 3,
+                            .eval = EvalSkipNorm<true>,
+                            .role = FloatOnly{},
+                            .exactness = Exactness::kRounding,
+                            .schema = &schema,
+                            .summary = "RMSNormalization of input plus skip plus bias"};
   return def;
 }
 

@@ -181,9 +181,96 @@ def unsorted_nodes(oracle):  # 30
     agrees(oracle, "30: an unsorted model", out, {"x": normal(2, 64)})
 
 
+def weights_in_constant_nodes(oracle):  # 4
+    constant = lambda name: helper.make_node("Constant", [], [name], value=numpy_helper.from_array(normal(64, 64), name))
+    body = helper.make_function("local", "head", ["a"], ["b"], [constant("v"), helper.make_node("MatMul", ["a", "v"], ["b"])],
+                                [helper.make_opsetid("", 21)])
+    branch = lambda name: helper.make_graph([constant(f"{name}_w"), helper.make_node("MatMul", ["h", f"{name}_w"], [f"{name}_y"])],
+                                            name, [], [helper.make_tensor_value_info(f"{name}_y", 1, [2, 64])])
+    nodes = [constant("w"), helper.make_node("MatMul", ["x", "w"], ["g"]), helper.make_node("head", ["g"], ["h"], domain="local"),
+             helper.make_node("If", ["c"], ["y"], then_branch=branch("p"), else_branch=branch("q"))]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [2, 64]), helper.make_tensor_value_info("c", 9, [])],
+                              [helper.make_tensor_value_info("y", 1, [2, 64])])
+    path, out = oracle.folder / "constants.onnx", oracle.folder / "apart.onnx"
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10, functions=[body]), path)
+    for options in ([], ["--weights", "int8", "--group-size", "channel"], ["--emit", "nbits"]):
+        report = oracle.json("quantize", path, "-o", out, "--external-data", "always", *options)
+        oracle.check(f"4: every Constant is quantized, {options}", report["coverage"] == 1.0)
+        small = out.stat().st_size < 8000 and out.with_name("apart.onnx.data").stat().st_size >= 4 * 64 * 64 // 2
+        oracle.check(f"4: their bytes lie in the data file, {options}", small, f"{out.stat().st_size} bytes of model")
+        agrees(oracle, f"4: and load, {options}", out, {"x": normal(2, 64), "c": np.array(True)})
+
+
+def transposed_convolution_axis(oracle):  # 9
+    for group, c, m in ((1, 6, 4), (2, 6, 4), (6, 6, 1)):
+        weight = normal(c, m, 3, 3) * 10.0 ** np.arange(-3, m - 3).reshape(1, m, 1, 1).astype(np.float32)
+        if m == 1:
+            weight *= 10.0 ** np.arange(-3, c - 3).reshape(c, 1, 1, 1).astype(np.float32)
+        path = save(oracle.folder / "t.onnx", [helper.make_node("ConvTranspose", ["x", "w"], ["y"], group=group)],
+                    [("x", 1, [1, c, 5, 5])], [("y", 1, None)], {"w": weight})
+        out, feeds = oracle.folder / "o.onnx", {"x": normal(1, c, 5, 5)}
+        oracle.json("quantize", path, "-o", out, "--weights", "int8", "--group-size", "channel")
+        agrees(oracle, f"9: {group} groups", out, feeds)
+        y, quantized = answers(session(path), feeds)["y"], answers(session(out), feeds)["y"]
+        errors = [relative_rms(y[:, k], quantized[:, k]) for k in range(y.shape[1])]
+        oracle.check(f"9: {group} groups, every channel keeps its precision", max(errors) <= 0.02, str(errors))
+
+
+def captured_weights(oracle):  # 16
+    branch = lambda name: helper.make_graph([helper.make_node("MatMul", ["x", "w"], [f"{name}_y"])], name, [],
+                                            [helper.make_tensor_value_info(f"{name}_y", 1, [2, 32])])
+    nodes = [helper.make_node("If", ["c"], ["y"], then_branch=branch("p"), else_branch=branch("q"))]
+    path = save(oracle.folder / "captured.onnx", nodes, [("x", 1, [2, 64]), ("c", 9, [])], [("y", 1, [2, 32])],
+                {"w": normal(64, 32)})
+    for emit in ("qdq", "nbits"):
+        for chosen in (True, False):
+            out = oracle.folder / "o.onnx"
+            report = oracle.json("quantize", path, "-o", out, "--emit", emit)
+            oracle.check(f"16: quantized though only bodies read it, {emit}", report["coverage"] == 1.0)
+            agrees(oracle, f"16: branch {chosen}, {emit}", out, {"x": normal(2, 64), "c": np.array(chosen)})
+
+
+def tied_embedding(oracle):  # 18
+    nodes = [helper.make_node("Gather", ["w", "i"], ["e"]), helper.make_node("Transpose", ["w"], ["t"]),
+             helper.make_node("MatMul", ["e", "t"], ["y"]), helper.make_node("MatMul", ["e", "t"], ["z"])]
+    path = save(oracle.folder / "tied.onnx", nodes, [("i", 7, ["n"])], [("y", 1, None), ("z", 1, None)], {"w": normal(300, 64)})
+    out = oracle.folder / "o.onnx"
+    oracle.json("quantize", path, "-o", out, "--emit", "nbits")
+    agrees(oracle, "18: three readers of one table", out, {"i": np.arange(7)})
+    once = 300 * 64 // 2 + 300 * 2 * 4
+    oracle.check("18: its codes are in the file once", out.stat().st_size < once + 2500, f"{out.stat().st_size} for {once}")
+
+
+def half_types(oracle):  # 21
+    weights = {"w": normal(64, 32).astype(np.float16), "b": normal(32).astype(np.float16)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "b"], ["y"])]
+    path = save(oracle.folder / "half.onnx", nodes, [("x", 10, [2, 64])], [("y", 10, [2, 32])], weights)
+    out = oracle.folder / "o.onnx"
+    for options in ([], ["--scale-type", "fp32"], ["--weights", "int8", "--group-size", "channel"], ["--emit", "nbits"]):
+        oracle.json("quantize", path, "-o", out, *options)
+        onnx.checker.check_model(str(out), full_check=True)
+        agrees(oracle, f"21: types of a float16 model agree, {options}", out, {"x": normal(2, 64).astype(np.float16)}, 2e-3)
+
+
+# Of tests/cli/models/mlp.onnx: the same on every machine.
+DIGESTS = {"": "", "--weights int8 --group-size channel": "", "--emit nbits --scheme asymmetric": "",
+           "--target onnxruntime-cpu --scale-type fp16": "", "--skip fc1 --keep fp16": ""}
+
+
+def same_bytes_everywhere(oracle):  # 28
+    model = oracle.source / "tests" / "cli" / "models" / "mlp.onnx"
+    for options, digest in DIGESTS.items():
+        out = oracle.folder / "o.onnx"
+        oracle.json("quantize", model, "-o", out, *options.split())
+        found = hashlib.sha256(out.read_bytes()).hexdigest()[:16]
+        oracle.check(f"28: the bytes of '{options}'", found == digest, f"{found} where {digest} is known")
+
+
 def main():
     oracle = Oracle()
-    for trap in (second_run_and_failed_run, opset_is_converted, options_have_effect, every_weight_has_a_verdict, gemm_variants,
+    for trap in (weights_in_constant_nodes, transposed_convolution_axis, captured_weights, tied_embedding, half_types,
+                 same_bytes_everywhere, second_run_and_failed_run, opset_is_converted, options_have_effect, every_weight_has_a_verdict, gemm_variants,
                  layer_norm_stays, names_do_not_collide, tails, odd_values, unsorted_nodes):
         before = len(oracle.failed)
         trap(oracle)

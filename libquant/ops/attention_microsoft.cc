@@ -1,4 +1,4 @@
-#include "libquant/ops/microsoft_scores.h"
+#include "libquant/ops/attention_microsoft.h"
 
 #include <algorithm>
 #include <cmath>
@@ -82,8 +82,9 @@ Status ReadMicrosoftScores(const KernelContext& context, const MicrosoftInputs& 
   const Attributes& attributes = context.attributes();
   const float scale = attributes.Float("scale", 0);
   task.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(task.size.head_size));
-  // A single query sees all keys.
-  task.causal = attributes.Int("unidirectional", 0) != 0 && task.size.q_len > 1;
+  task.causal = attributes.Int("unidirectional", 0) != 0;
+  // So it is in ONNX Runtime; it makes a difference where there are more keys than queries.
+  task.last_sees_all = true;
   task.causal_value = std::numeric_limits<float>::lowest();
   if (const Tensor* mask = context.input(inputs.mask)) {
     RETURN_IF_ERROR(ReadMask(*mask, attributes.Float("mask_filter_value", -10000), task, out.mask));
