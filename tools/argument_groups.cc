@@ -152,6 +152,7 @@ Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<c
     if (id.ok()) inputs.emplace_back(path, *id);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].empty()) return UsageError("an output has no name: a path is missing after its option");
     RETURN_IF_ERROR(CheckFolder(outputs[i]));
     const StatusOr<FileId> id = IdOfFile(outputs[i]);
     for (const auto& [path, input] : inputs) {

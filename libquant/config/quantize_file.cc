@@ -121,7 +121,9 @@ class FileReader {
 
 Status ReadQuantizeText(const std::string& text, const std::string& name, QuantizeOptions& options) {
   try {
-    return FileReader(name, options).Read(YAML::Load(text));
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) return UsageError("{}: it holds {} YAML documents, not one", name, documents.size());
+    return documents.empty() ? OkStatus() : FileReader(name, options).Read(documents[0]);
   } catch (const YAML::Exception& e) {
     return UsageError("{}:{}:{}: {}", name, e.mark.line + 1, e.mark.column + 1, e.msg);
   }

@@ -8,11 +8,13 @@
 namespace quant {
 namespace {
 
-constexpr double kSmallestHalf = 0x1p-14;
+constexpr double kSmallestNormalHalf = 0x1p-14;
+constexpr double kSmallestHalf = 0x1p-24;
+constexpr double kLargestHalf = 65504;
 constexpr double kSmallestFloat = std::numeric_limits<float>::min();
 
 // Rounds a double to float16's 11 significant bits, half to even, in one step. Below the smallest normal number the
-// result is meaningless; callers replace it.
+// result is meaningless.
 inline double RoundToHalf(double value) {
   constexpr int kDropped = 52 - 10;
   auto bits = std::bit_cast<uint64_t>(value);
@@ -25,22 +27,28 @@ inline double RoundToHalf(double value) {
 template <bool kHalf>
 inline float Store(double magnitude) {
   if constexpr (kHalf) {
-    const double rounded = RoundToHalf(magnitude);
+    // Adding a number whose last bit is float16's smallest rounds to multiples of that.
+    constexpr double kRounder = 0x1.8p28;
+    const double fixed = (magnitude + kRounder) - kRounder;
+    const double rounded = magnitude < kSmallestNormalHalf ? fixed : RoundToHalf(magnitude);
     const double raised = rounded < kSmallestHalf ? kSmallestHalf : rounded;
-    return raised > 65504.0 ? std::numeric_limits<float>::infinity() : static_cast<float>(raised);
+    return raised > kLargestHalf ? std::numeric_limits<float>::infinity() : static_cast<float>(raised);
   } else {
     // Raising before rounding gives the same: what is below the smallest normal number rounds to at most it.
     return static_cast<float>(magnitude < kSmallestFloat ? kSmallestFloat : magnitude);
   }
 }
 
-// Scale 1 for groups of zeros; whether all scales are finite. A loop of its own: the compiler does not vectorize the
-// selection together with the rounding.
+// Scale 1 for groups of zeros; whether all scales are finite and, for float16, so is every code times its scale. A loop
+// of its own: the compiler does not vectorize the selection together with the rounding.
+template <bool kHalf>
 bool OneForZeros(int64_t count, const float* __restrict min, const float* __restrict max, float* __restrict scale) {
   int32_t infinite = 0;
   for (int64_t i = 0; i < count; ++i) {
     scale[i] = min[i] == max[i] ? 1.0f : scale[i];
     infinite += scale[i] > std::numeric_limits<float>::max();
+    const float largest = max[i] >= -min[i] ? max[i] : -min[i];
+    if (kHalf) infinite += largest + scale[i] > static_cast<float>(kLargestHalf);  // rounded up by less than a step
   }
   return infinite == 0;
 }
@@ -56,7 +64,7 @@ bool ChooseSymmetric(const ScaleRule& rule, int64_t count, const float* __restri
     scale[i] = Store<kHalf>(a < b ? b : a);
   }
   std::fill_n(zero_point, count, rule.zero_point);
-  return OneForZeros(count, min, max, scale);
+  return OneForZeros<kHalf>(count, min, max, scale);
 }
 
 template <bool kHalf>
@@ -67,7 +75,7 @@ bool ChooseAsymmetric(const ScaleRule& rule, int64_t count, const float* __restr
   for (int64_t i = 0; i < count; ++i) {
     scale[i] = Store<kHalf>((static_cast<double>(max[i]) - static_cast<double>(min[i])) / (qmax - qmin));
   }
-  const bool fits = OneForZeros(count, min, max, scale);
+  const bool fits = OneForZeros<kHalf>(count, min, max, scale);
   for (int64_t i = 0; i < count; ++i) {
     double zero = std::nearbyint(qmin - static_cast<double>(min[i]) / static_cast<double>(scale[i]));
     zero = zero < qmin ? qmin : zero;
@@ -87,7 +95,7 @@ void ChooseNegative(const ScaleRule& rule, int64_t count, const float* __restric
   }
   // v > 0 makes v / -8 negative.
   for (int64_t i = 0; i < count; ++i) scale[i] = max[i] >= -min[i] ? -scale[i] : scale[i];
-  OneForZeros(count, min, max, scale);
+  OneForZeros<kHalf>(count, min, max, scale);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class WeightProducer : public TensorProducer {
         plan_.name, count, count == 1 ? "value" : "values");
   }
   Status OverflowError() const {
-    return Unsupported("weight '{}' needs a scale above float16's largest number (65504); store its scales as float32",
+    return Unsupported("weight '{}' reaches float16's largest number (65504); store its scales as float32",
                        plan_.name);
   }
 

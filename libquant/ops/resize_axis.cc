@@ -65,7 +65,9 @@ AxisTaps MakeTaps(const ResizeOptions& o, int64_t in, int64_t out, float scale, 
   const float width = o.antialias && scale < 1 ? 1 / scale : 1.0f;
   const float reach = (o.mode == ResizeMode::kCubic ? 2.0f : 1.0f) * width;
   const bool nearest = o.mode == ResizeMode::kNearest;
-  taps.taps = nearest ? 1 : 2 * static_cast<int64_t>(std::ceil(std::min(reach, static_cast<float>(in) + 2.0f)));
+  // An output of at least one element looks at no more than this.
+  const float most = 2 * static_cast<float>(in) + 2;
+  taps.taps = nearest ? 1 : 2 * static_cast<int64_t>(std::ceil(std::min(reach, most)));
   for (int64_t i = 0; i < out; ++i) {
     const float x = SourceOf(o, i, in, out, scale, begin, end);
     if (o.coordinates == Coordinates::kTfCrop) taps.outside.push_back(x < 0 || x > static_cast<float>(in - 1));

@@ -70,8 +70,8 @@ WeightVerdict Describe(const Model& model, int function, const WeightSite& site)
   return v;
 }
 
-Status Decide(const Graph& graph, const WeightSite& site, const QuantizeOptions& options, WeightRules& rules,
-              WeightVerdict& verdict) {
+Status Decide(const Graph& graph, int64_t ir_version, const WeightSite& site, const QuantizeOptions& options,
+              WeightRules& rules, WeightVerdict& verdict) {
   RETURN_IF_ERROR(CheckFormat(verdict.format, options));
   auto answer = ChooseForms(graph, site, verdict.format, options);
   if (auto* reason = std::get_if<std::string>(&answer)) {
@@ -80,6 +80,9 @@ Status Decide(const Graph& graph, const WeightSite& site, const QuantizeOptions&
     return OkStatus();
   }
   const auto& groups = std::get<std::vector<FormGroup>>(answer);
+  if (graph.value(site.value).is_input && ir_version >= 4) {
+    verdict.warning = "was a graph input with a default and is none any more";
+  }
   verdict.kind = VerdictKind::kQuantized;
   verdict.spec = groups[0].form.spec;
   for (const FormGroup& group : groups) {
@@ -106,7 +109,7 @@ Status PlanGraph(const Model& model, int function, const QuantizeOptions& option
     verdict.format = std::move(ruling.format);
     verdict.reason = std::move(ruling.skipped);
     if (verdict.reason.empty()) {
-      RETURN_IF_ERROR(Decide(graph, site, options, rules, verdict));
+      RETURN_IF_ERROR(Decide(graph, model.ir_version, site, options, rules, verdict));
     } else {
       verdict.kind = VerdictKind::kSkipped;
     }

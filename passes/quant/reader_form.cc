@@ -359,6 +359,7 @@ void AddWarning(WeightForm& form, const std::string& text) {
 Answer FormForReader(const Graph& graph, const WeightReader& reader, const WeightFormat& format,
                      const QuantizeOptions& options) {
   const Node& node = graph.node(reader.node);
+  if (TakesAttributes(node)) return fmt::format("read by {} with attributes that its function is called with", node.op_type);
   FormMaker maker(graph, reader, format, options);
   std::string reason;
   if (IsTable(node, reader.input)) {

@@ -59,6 +59,7 @@ std::optional<View> ThroughReshape(const Value& output, const View& view) {
 
 // What is seen behind a node that reads `view` as its input `index`; none where the node is the reader.
 std::optional<View> Through(const Graph& graph, const Node& node, int32_t index, const View& view) {
+  if (TakesAttributes(node)) return std::nullopt;
   if (!node.domain.empty() || index != 0 || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return std::nullopt;
   if (node.op_type == "Identity") return view;
   if (node.op_type == "Transpose") return ThroughTranspose(node, view);
@@ -110,6 +111,11 @@ bool TakesParameters(const Graph& graph, const WeightReader& reader) {
 }
 
 }  // namespace
+
+bool TakesAttributes(const Node& node) {
+  const auto& list = node.attributes.list();
+  return std::any_of(list.begin(), list.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
+}
 
 Dims WeightReader::dims() const {
   return transposed ? Dims{seen.dims()[1], seen.dims()[0]} : seen.dims();

@@ -33,6 +33,9 @@ struct WeightInventory {
   int64_t small_elements = 0;
 };
 
+// Whether the node takes an attribute from the call of the function that it is in: then its value is not known.
+bool TakesAttributes(const Node& node);
+
 WeightInventory FindWeights(const Graph& graph);
 
 }  // namespace quant

@@ -42,8 +42,9 @@ const WeightRules::Rule* WeightRules::FirstRule(const Graph& graph, const Weight
   for (Rule& rule : rules_) {
     const bool named = rule.pattern.empty() || rule.pattern.Match(names) != nullptr;
     if (!named || (!rule.rule->op.empty() && !ReadBy(graph, site, rule.rule->op))) continue;
+    if (first != nullptr) continue;
     rule.used = true;
-    if (first == nullptr) first = &rule;
+    first = &rule;
   }
   return first;
 }
@@ -78,7 +79,7 @@ Status WeightRules::CheckAllUsed(const std::vector<std::string>& weight_names) c
   RETURN_IF_ERROR(only_.CheckAllMatched(weight_names));
   for (const Rule& rule : rules_) {
     RETURN_IF_ERROR(rule.pattern.CheckAllMatched(weight_names));
-    if (!rule.used) return UsageError("{} matches no weight", rule.rule->Label());
+    if (!rule.used) return UsageError("{} matches no weight that an earlier rule leaves to it", rule.rule->Label());
   }
   for (const std::string& type : options_->skip_op) {
     if (!op_types_.contains(type)) return UsageError("--skip-op {}: the model has no such operator", type);

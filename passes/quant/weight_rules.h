@@ -24,7 +24,8 @@ class WeightRules {
     WeightFormat format;  // what it, or the options, ask for
     std::string skipped;  // why the weight stays float; empty: it does not
   };
-  // Every list and rule sees every weight, so that a pattern hidden by an earlier one still counts as matched.
+  // Every list sees every weight, so that a pattern hidden by another still counts as matched; a rule counts when it is
+  // a weight's first.
   // `guard` is the graph's.
   StatusOr<Ruling> RuleOn(const Graph& graph, const FloatGuard& guard, const WeightSite& site);
   // The weight of an operator named with --include-op was quantized because of that.

@@ -199,7 +199,7 @@ TEST_CASE("negative scales are taken only where allowed and only when strictly b
   CHECK(Codes(*shifted.format, *Choose(shifted, skewed), {8, 1})[0] == 0);
 }
 
-TEST_CASE("scales below the smallest normal number are that number with the same sign") {
+TEST_CASE("scales below the smallest number that is stored are that number with the same sign") {
   constexpr float kSmallest = std::numeric_limits<float>::min();
   CHECK(Choose(Spec("int8"), {kSmallest})->scale == kSmallest);
   CHECK(Choose(Spec("int8"), {1e-45f})->scale == kSmallest);
@@ -207,13 +207,17 @@ TEST_CASE("scales below the smallest normal number are that number with the same
   CHECK(Codes(*FindFormat("int8"), {kSmallest, 0}, {kSmallest, -kSmallest, 1e-45f}) == std::vector<int32_t>{1, -1, 0});
   QuantSpec half = Spec("int4");
   half.scale_dtype = DType::kFloat16;
-  CHECK(Choose(half, {7e-6f})->scale == 0x1p-14f);
-  CHECK(Choose(half, {7 * 0x1p-14f})->scale == 0x1p-14f);
+  // float16's subnormal numbers are multiples of 2^-24.
+  CHECK(Choose(half, {7 * 0x1p-20f})->scale == 0x1p-20f);
+  CHECK(Choose(half, {7 * 2.5f * 0x1p-24f})->scale == 2 * 0x1p-24f);
+  CHECK(Choose(half, {7 * 3.5f * 0x1p-24f})->scale == 4 * 0x1p-24f);
+  CHECK(Choose(half, {1e-9f})->scale == 0x1p-24f);
+  CHECK(Choose(half, {7 * 0x1p-24f})->scale == 0x1p-24f);
   half.allow_negative_scales = true;
-  // 8 * 2^-14 is met exactly by code -8, and missed by the positive scale, which is 8/7 * 2^-14.
-  CHECK(Choose(half, {8 * 0x1p-14f, 0x1p-14f})->scale == -0x1p-14f);
-  // Both candidates are raised to 2^-14; 2^-14 is code 1 or -1, exact with either: the positive one.
-  CHECK(Choose(half, {0x1p-14f})->scale == 0x1p-14f);
+  // 8 * 2^-24 is met exactly by code -8, and missed by the positive scale, which is 8/7 * 2^-24.
+  CHECK(Choose(half, {8 * 0x1p-24f, 0x1p-24f})->scale == -0x1p-24f);
+  // Both candidates are raised to 2^-24; 2^-24 is code 1 or -1, exact with either: the positive one.
+  CHECK(Choose(half, {0x1p-24f})->scale == 0x1p-24f);
 }
 
 TEST_CASE("float16 scales are rounded once, half to even, and overflow is refused") {
@@ -223,8 +227,11 @@ TEST_CASE("float16 scales are rounded once, half to even, and overflow is refuse
   CHECK(Choose(spec, {127 * (1 + 0x1p-11f)})->scale == 1.0f);
   CHECK(Choose(spec, {std::nextafter(127 * (1 + 0x1p-11f), 1000.0f)})->scale == 1.0f + 0x1p-10f);
   CHECK(Choose(spec, {127 * (1 + 3 * 0x1p-11f)})->scale == 1.0f + 0x1p-9f);
-  CHECK(Choose(spec, {127 * 65504.0f})->scale == 65504.0f);
-  CHECK(Choose(spec, {127 * 65519.0f})->scale == 65504.0f);
+  // What a code stands for must be a float16 too.
+  CHECK(Choose(spec, {64000.0f}).ok());
+  CHECK(ExitCode(Choose(spec, {65504.0f}).status()) == 4);
+  CHECK(ExitCode(Choose(spec, {-1e5f}).status()) == 4);
+  CHECK(ExitCode(Choose(spec, {127 * 65504.0f}).status()) == 4);
   const auto refused = Choose(spec, {127 * 65520.0f});
   REQUIRE(!refused.ok());
   CHECK(ExitCode(refused.status()) == 4);

@@ -27,16 +27,16 @@ struct Parameters {
   int zero = 0;
 };
 
-// float16's 11 significant bits, half to even; normal numbers only.
+// float16's 11 significant bits, half to even, fewer below its smallest normal number.
 inline float RoundToHalf(double s) {
   int exponent = 0;
   std::frexp(s, &exponent);
-  const double unit = std::ldexp(1.0, exponent - 11);
+  const double unit = std::max(std::ldexp(1.0, exponent - 11), 0x1p-24);
   return static_cast<float>(std::nearbyint(s / unit) * unit);
 }
 
 inline float StoreScale(double s, bool half) {
-  const float smallest = half ? 0x1p-14f : 0x1p-126f;
+  const float smallest = half ? 0x1p-24f : 0x1p-126f;
   const float stored = half ? RoundToHalf(s) : static_cast<float>(s);
   return std::fabs(stored) < smallest ? std::copysign(smallest, static_cast<float>(s)) : stored;
 }

@@ -72,6 +72,9 @@ def gather(oracle):
         model = save(oracle.folder / "m.onnx", [node], [("i", I64, ["N", 3])], [("y", F, None)], {"w": normal(v, d)}, opset=13)
         feeds = {"i": random.integers(-v, v, (2, 3))}
         check(oracle, f"Gather of {v}x{d}", model, feeds)
+    model = save(oracle.folder / "m.onnx", [helper.make_node("Gather", ["w", "i"], ["y"])], [("i", I64, [])], [("y", F, None)],
+                 {"w": normal(40, 64)}, opset=13)
+    check(oracle, "Gather of one row", model, {"i": np.array(7)})
 
 
 def tied(oracle):

@@ -15,7 +15,8 @@ scale (low and high are its extremes and 0):
   asymmetric         scale = (high - low) / (levels - 1), zero point = clip(round(qmin - low / scale)); int4 as uint4
   code               clip(round(x / scale) + zero point), round half to even, x / scale in float32
 
-Scales are computed in float64 and rounded once to their type, at least its smallest normal number; 1 for zeros.
+Scales are computed in float64 and rounded once to their type, at least its smallest normal number (float16: its
+smallest number at all); 1 for zeros.
 """
 import argparse
 import collections
@@ -91,7 +92,8 @@ def make_model(path, dtype, rng):
 # The rules.
 
 def stored_scale(value, scale_dtype):
-    smallest = np.finfo(scale_dtype).smallest_normal
+    limits = np.finfo(scale_dtype)
+    smallest = limits.smallest_subnormal if scale_dtype == np.float16 else limits.smallest_normal
     scale = scale_dtype(value)
     return np.copysign(smallest, value).astype(scale_dtype) if abs(scale) < smallest else scale
 
