@@ -333,7 +333,7 @@ TEST_CASE("a Loop whose inputs or body do not fit is an error") {
     return run.Error({{"n", trip_feed}, {"c", condition_feed}, {"x", Floats({2}, {1, 2})}});
   };
   const std::string good = "(int64 i, bool g, float[2] s) => (bool g, float[2] t) { t = Neg(s) }";
-  CHECK(Has(error("float", "bool", good, Tensor::Scalar(2.0f), Bool(true)), "float32[], not one int64"));
+  CHECK(Has(error("float", "bool", good, Tensor::Scalar(2.0f), Bool(true)), "not one int64"));
   CHECK(Has(error("int64[2]", "bool", good, Ints({2}, {1, 2}), Bool(true)), "int64[2], not one int64"));
   CHECK(Has(error("int64", "int64", good, Trips(1), Trips(1)), "not one bool"));
   const auto body_error = [&](const std::string& body) { return error("int64", "bool", body, Trips(2), Bool(true)); };
@@ -459,8 +459,8 @@ TEST_CASE("a Scan whose inputs, axes or body do not fit is an error") {
                      "x)  u = Neg(x) }>(start, xs)"),
           "2 outputs where 1 belong"));
   CHECK(Has(text_error("num_scan_inputs = 1>(start, xs)"), "body"));
-  CHECK(Has(text_error("num_scan_inputs = 1, " + body.substr(0, body.find('>', body.find("=>") + 2)) + ">(\"\", xs)"),
-            "input"));
+  const std::string without = body.substr(0, body.rfind('(')) + "(start, \"\")";
+  CHECK(Has(text_error("num_scan_inputs = 1, " + without), "an input is left out"));
 }
 
 TEST_CASE("a scanned scalar is an error") {
