@@ -182,7 +182,8 @@ std::string OffersText(const Findings& f) {
     }
     table.AddRow({offer.title, Grouped(offer.plan.quantized_elements()),
                   fmt::format("{:.1f} %", offer.plan.coverage() * 100),
-                  fmt::format("{:.2f}", offer.plan.bits_per_weight()), Bytes(EstimateBytes(f.model, offer.plan, offer.options.keep))});
+                  fmt::format("{:.2f}", offer.plan.bits_per_weight()),
+                  Bytes(EstimateBytes(f.model, offer.plan, offer.options.keep))});
   }
   return out + Indented(table.Render());
 }

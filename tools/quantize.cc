@@ -75,7 +75,8 @@ class QuantizeTool : public Tool {
     args.Choice("--emit", {"qdq", "nbits"}, &words_["emit"],
                 "DequantizeLinear nodes that every runtime knows (the default), or com.microsoft MatMulNBits and "
                 "GatherBlockQuantized");
-    args.Choice("--scale-type", {"fp32", "fp16"}, &words_["scale-type"], "type of the scales; default the activation's");
+    args.Choice("--scale-type", {"fp32", "fp16"}, &words_["scale-type"],
+                "type of the scales; default the activation's");
     args.Choice("--keep", {"fp32", "fp16"}, &words_["keep"],
                 "type of the weights that are not quantized; default as they are. fp16 puts a Cast behind each");
     args.Value("--accuracy-level", "N", &words_["accuracy-level"], "of MatMulNBits, 0 to 4; default 4");

@@ -23,7 +23,8 @@ std::string_view NameOf(VerdictKind kind) {
 }
 
 std::string VerdictTable(const QuantizePlan& plan) {
-  const bool ruled = std::any_of(plan.verdicts.begin(), plan.verdicts.end(), [](const auto& v) { return !v.rule.empty(); });
+  const bool ruled =
+      std::any_of(plan.verdicts.begin(), plan.verdicts.end(), [](const auto& v) { return !v.rule.empty(); });
   std::vector<std::string> columns = {"verdict", "weight", "operator", "dims", "form or reason"};
   if (ruled) columns.emplace_back("rule");
   Table table(columns);

@@ -117,13 +117,29 @@ class FileReader {
   QuantizeOptions& options_;
 };
 
+// YAML::Load takes the first document and says nothing of others. A line that starts with --- begins one, whatever
+// the document before it holds.
+Status CheckOneDocument(const std::string& text, const std::string& name) {
+  bool content = false;
+  int line = 1;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view words(text.data() + at, end - at);
+    const bool marker = words.substr(0, 3) == "---" && (words.size() == 3 || words[3] == ' ' || words[3] == '\r');
+    if (marker && content) return UsageError("{}:{}: a second YAML document begins here; one is read", name, line);
+    const size_t first = words.find_first_not_of(" \t\r");
+    content = content || marker || (first != std::string_view::npos && words[first] != '#' && words[first] != '%');
+    at = end + 1;
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status ReadQuantizeText(const std::string& text, const std::string& name, QuantizeOptions& options) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) return UsageError("{}: it holds {} YAML documents, not one", name, documents.size());
-    return documents.empty() ? OkStatus() : FileReader(name, options).Read(documents[0]);
+    RETURN_IF_ERROR(CheckOneDocument(text, name));
+    return FileReader(name, options).Read(YAML::Load(text));
   } catch (const YAML::Exception& e) {
     return UsageError("{}:{}:{}: {}", name, e.mark.line + 1, e.mark.column + 1, e.msg);
   }

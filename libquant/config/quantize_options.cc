@@ -53,13 +53,15 @@ Status SetGroupSize(WeightFormat& format, const std::string& word) {
 }
 
 Status SetScheme(WeightFormat& format, const std::string& word) {
-  ASSIGN_OR_RETURN(format.scheme,
-                   Choice<Scheme>("scheme", word, {{"symmetric", Scheme::kSymmetric}, {"asymmetric", Scheme::kAsymmetric}}));
+  ASSIGN_OR_RETURN(
+      format.scheme,
+      Choice<Scheme>("scheme", word, {{"symmetric", Scheme::kSymmetric}, {"asymmetric", Scheme::kAsymmetric}}));
   return OkStatus();
 }
 
 Status SetScaleType(WeightFormat& format, const std::string& word) {
-  ASSIGN_OR_RETURN(format.scale_type, Choice<DType>("scale-type", word, {{"fp32", DType::kFloat}, {"fp16", DType::kFloat16}}));
+  ASSIGN_OR_RETURN(format.scale_type,
+                   Choice<DType>("scale-type", word, {{"fp32", DType::kFloat}, {"fp16", DType::kFloat16}}));
   return OkStatus();
 }
 

@@ -61,7 +61,7 @@ struct Stack {
       dims = part.dims();
       RETURN_IF_ERROR(ElementBytes(part).status());
     } else if (part.dims() != dims || part.dtype() != dtype) {
-      return DataError("iterations made {}{} and {}", NameOf(dtype), ToString(dims), Describe(part));
+      return DataError("iterations made {} and {}", Describe(Tensor::Allocate(dtype, dims)), Describe(part));
     }
     bytes.insert(bytes.end(), part.bytes().begin(), part.bytes().end());
     ++count;
@@ -106,7 +106,8 @@ StatusOr<Tensor> Stacked(const Stack& stack, const Value& part) {
 }
 
 // Appends the stacks, whose parts are the body's last outputs.
-Status AppendStacked(const Graph& graph, RegionId body, const std::vector<Stack>& stacks, std::vector<Tensor>& outputs) {
+Status AppendStacked(const Graph& graph, RegionId body, const std::vector<Stack>& stacks,
+                     std::vector<Tensor>& outputs) {
   const auto& made = graph.region(body).outputs;
   for (size_t s = 0; s < stacks.size(); ++s) {
     ASSIGN_OR_RETURN(Tensor stacked, Stacked(stacks[s], graph.value(made[made.size() - stacks.size() + s])));

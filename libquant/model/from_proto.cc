@@ -133,7 +133,8 @@ class FunctionCheck {
       nodes_[function] += count * nodes_[callee];
       depth_[function] = std::max(depth_[function], depth_[callee] + 1);
     }
-    if (depth_[function] > kMostDepth) return Unsupported("its functions call each other more than {} deep", kMostDepth);
+    if (depth_[function] > kMostDepth)
+      return Unsupported("its functions call each other more than {} deep", kMostDepth);
     return OkStatus();
   }
 

@@ -11,7 +11,6 @@
 namespace quant {
 namespace {
 
-
 using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
 
 Key KeyOf(const std::string& domain, const std::string& name, const std::string& overload) {
@@ -21,7 +20,8 @@ Key KeyOf(const std::string& domain, const std::string& name, const std::string&
 // Attributes that have a value when the call leaves them out.
 StatusOr<Attributes> DefaultsOf(const Function& function) {
   onnx::FunctionProto proto;
-  if (!ParseMessage(function.extra, &proto)) return BugError("what was kept of function {} does not parse", function.name);
+  if (!ParseMessage(function.extra, &proto))
+    return BugError("what was kept of function {} does not parse", function.name);
   Attributes out;
   std::vector<onnx::GraphProto> bodies;
   for (onnx::AttributeProto& attribute : *proto.mutable_attribute_proto()) {
@@ -139,7 +139,8 @@ class Expansion {
       const Attribute* value = call_.attributes.Find(a.ref_name);
       if (value == nullptr) value = defaults_.Find(a.ref_name);
       if (value == nullptr) continue;
-      if (std::holds_alternative<BodyRef>(value->value)) return Unsupported("function {} takes a graph", function_.name);
+      if (std::holds_alternative<BodyRef>(value->value))
+        return Unsupported("function {} takes a graph", function_.name);
       Attribute resolved = *value;
       resolved.name = a.name;
       out.push_back(std::move(resolved));

@@ -103,8 +103,7 @@ Status RaiseOpset(Model& model, int64_t target) {
     for (auto& [domain, version] : function.opsets) {
       if (!domain.empty() && domain != "ai.onnx") continue;
       if (version >= target) continue;
-      RETURN_IF_ERROR(
-          WithContext(RaiseGraph(function.body, version, target), "function " + function.name));
+      RETURN_IF_ERROR(WithContext(RaiseGraph(function.body, version, target), "function " + function.name));
       version = target;
     }
   }

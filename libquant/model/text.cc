@@ -29,8 +29,8 @@ std::string CodesOf(const onnx::TensorProto& tensor) {
   return out;
 }
 
-// Makes a skeleton's tensors whole for the printer, in bodies and functions too. Codes, which it would leave out, become
-// marks that it prints as it prints external data.
+// Makes a skeleton's tensors whole for the printer, in bodies and functions too. Codes, which it would leave out,
+// become marks that it prints as it prints external data.
 class TensorFiller {
  public:
   explicit TensorFiller(const std::vector<Tensor>& payloads) : payloads_(payloads) {}

@@ -54,8 +54,7 @@ class WeightProducer : public TensorProducer {
         plan_.name, count, count == 1 ? "value" : "values");
   }
   Status OverflowError() const {
-    return Unsupported("weight '{}' reaches float16's largest number (65504); store its scales as float32",
-                       plan_.name);
+    return Unsupported("weight '{}' reaches float16's largest number (65504); store its scales as float32", plan_.name);
   }
 
   WeightPlan plan_;

@@ -20,13 +20,13 @@ const OpDef& IfOp() {
   return def;
 }
 const OpDef& LoopOp() {
-  static const OpDef def = ControlFlow("Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, 0,
-                                       "A body again and again, its outputs stacked");
+  static const OpDef def =
+      ControlFlow("Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, 0, "A body again and again, its outputs stacked");
   return def;
 }
 const OpDef& ScanOp() {
-  static const OpDef def =
-      ControlFlow("Scan", {9, 11, 16, 19, 21, 23, 24, 25}, 1, "A body for each slice of its inputs, its outputs stacked");
+  static const OpDef def = ControlFlow("Scan", {9, 11, 16, 19, 21, 23, 24, 25}, 1,
+                                       "A body for each slice of its inputs, its outputs stacked");
   return def;
 }
 

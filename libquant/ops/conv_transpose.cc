@@ -71,8 +71,7 @@ void ScatterTap(const std::array<WindowAxis, 3>& axes, const std::array<int64_t,
 constexpr int64_t kPanelElements = 512 * 1024;
 
 template <typename T>
-void TransposedConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
-                    T* y) {
+void TransposedConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias, T* y) {
   // A panel holds all positions of some filters' taps.
   const int64_t of_filter = std::max<int64_t>(plan.taps * plan.in_plane, 1);
   const int64_t filters = std::clamp<int64_t>(kPanelElements / of_filter, 1, plan.out_channels);

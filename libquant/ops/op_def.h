@@ -86,8 +86,8 @@ struct Requantize {};       // new range: Add, Mul
 struct FloatOnly {};        // LayerNormalization, Softmax
 struct Quantizer {};        // QuantizeLinear, DequantizeLinear, ...
 struct Control {};          // If, Loop, Shape, and all that computes on shapes or indices
-using Role =
-    std::variant<Weighted, Recurrent, PassThrough, OrderPreserving, SharedScale, Requantize, FloatOnly, Quantizer, Control>;
+using Role = std::variant<Weighted, Recurrent, PassThrough, OrderPreserving, SharedScale, Requantize, FloatOnly,
+                          Quantizer, Control>;
 
 // How far a kernel may be from another runtime's: not at all; by rounding of sums; by that and libm.
 enum class Exactness { kExact, kRounding, kTranscendental };

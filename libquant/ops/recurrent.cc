@@ -38,7 +38,8 @@ StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attributes, 
   std::vector<Activation> out;
   for (std::string& name : names) {
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto* row = std::find_if(kActivations.begin(), kActivations.end(), [&](const auto& r) { return r.name == name; });
+    const auto* row =
+        std::find_if(kActivations.begin(), kActivations.end(), [&](const auto& r) { return r.name == name; });
     if (row == kActivations.end()) return Unsupported("the activation '{}' is not known", name);
     Activation f{row->kind, row->alpha, row->beta};
     if (row->parameters > 0 && alpha < alphas.size()) f.alpha = double{alphas[alpha++]};
@@ -164,7 +165,8 @@ StatusOr<RecurrentPlan> PlanRecurrent(const KernelContext& context, int64_t gate
   plan.batch_first = attributes.Int("layout", 0) != 0;
   plan.clip = double{attributes.Float("clip", 0)};
   const Tensor &x = context.in(0), &r = context.in(2);
-  if (x.rank() != 3 || r.rank() != 3) return DataError("an input of {} with R of {}", ToString(x.dims()), ToString(r.dims()));
+  if (x.rank() != 3 || r.rank() != 3)
+    return DataError("an input of {} with R of {}", ToString(x.dims()), ToString(r.dims()));
   plan.steps = x.dims()[plan.batch_first ? 1 : 0];
   plan.batch = x.dims()[plan.batch_first ? 0 : 1];
   plan.inputs = x.dims()[2];
@@ -250,7 +252,7 @@ Status WriteState(KernelContext& context, const RecurrentPlan& plan, int i, cons
   return out.Finish();
 }
 
-#define NIBBLE_RECURRENT(T)                                                                                       \
+#define NIBBLE_RECURRENT(T)                                                                                      \
   template void Activate<T>(const Activation&, T, int64_t, T*);                                                  \
   template StatusOr<std::vector<T>> InitialState<T>(const KernelContext&, const RecurrentPlan&, int);            \
   template Status RunRecurrent<T>(KernelContext&, const RecurrentPlan&, const RecurrentOptions&, std::vector<T>, \

@@ -43,19 +43,17 @@ void Activate(const Activation& f, T clip, int64_t count, T* x);
 struct RecurrentPlan {
   int64_t gates = 0;
   int64_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1;
-  bool batch_first = false;                // layout 1
-  std::vector<bool> reverse;               // by direction
-  std::vector<int32_t> lengths;            // by sequence
-  std::vector<Activation> activations;     // per direction, one after another
+  bool batch_first = false;             // layout 1
+  std::vector<bool> reverse;            // by direction
+  std::vector<int32_t> lengths;         // by sequence
+  std::vector<Activation> activations;  // per direction, one after another
   double clip = 0;
 
   int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t y_at(int64_t t, int64_t d, int64_t b) const {
     return (batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b) * hidden;
   }
-  int64_t state_at(int64_t d, int64_t b) const {
-    return (batch_first ? b * directions + d : d * batch + b) * hidden;
-  }
+  int64_t state_at(int64_t d, int64_t b) const { return (batch_first ? b * directions + d : d * batch + b) * hidden; }
   Dims y_dims() const;
   Dims state_dims() const;
   const Activation& activation(int64_t direction, int64_t i) const {

@@ -42,15 +42,14 @@ Status ReadOptions(const KernelContext& context, ResizePlan& plan) {
     o.nearest = NearestMode::kSimple;
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(o.coordinates,
-                   Word<Coordinates>(a, "coordinate_transformation_mode", "half_pixel",
-                                     {{"half_pixel", Coordinates::kHalfPixel},
-                                      {"half_pixel_symmetric", Coordinates::kHalfPixelSymmetric},
-                                      {"pytorch_half_pixel", Coordinates::kPytorchHalfPixel},
-                                      {"align_corners", Coordinates::kAlignCorners},
-                                      {"asymmetric", Coordinates::kAsymmetric},
-                                      {"tf_half_pixel_for_nn", Coordinates::kTfHalfPixel},
-                                      {"tf_crop_and_resize", Coordinates::kTfCrop}}));
+  ASSIGN_OR_RETURN(o.coordinates, Word<Coordinates>(a, "coordinate_transformation_mode", "half_pixel",
+                                                    {{"half_pixel", Coordinates::kHalfPixel},
+                                                     {"half_pixel_symmetric", Coordinates::kHalfPixelSymmetric},
+                                                     {"pytorch_half_pixel", Coordinates::kPytorchHalfPixel},
+                                                     {"align_corners", Coordinates::kAlignCorners},
+                                                     {"asymmetric", Coordinates::kAsymmetric},
+                                                     {"tf_half_pixel_for_nn", Coordinates::kTfHalfPixel},
+                                                     {"tf_crop_and_resize", Coordinates::kTfCrop}}));
   ASSIGN_OR_RETURN(o.nearest, Word<NearestMode>(a, "nearest_mode", "round_prefer_floor",
                                                 {{"round_prefer_floor", NearestMode::kRoundPreferFloor},
                                                  {"round_prefer_ceil", NearestMode::kRoundPreferCeil},
@@ -114,7 +113,8 @@ Status MakeAxes(const KernelContext& context, const std::vector<double>& roi, st
     return DataError("{} {} for {} axes", (sized ? sizes : scales).size(), sized ? "sizes" : "scales", axes.size());
   }
   const bool crop = plan.options.coordinates == Coordinates::kTfCrop;
-  if (crop && roi.size() != 2 * axes.size()) return DataError("a roi of {} numbers for {} axes", roi.size(), axes.size());
+  if (crop && roi.size() != 2 * axes.size())
+    return DataError("a roi of {} numbers for {} axes", roi.size(), axes.size());
   if (sized) {
     scales.clear();
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -129,7 +129,8 @@ Status MakeAxes(const KernelContext& context, const std::vector<double>& roi, st
     const int64_t length = in[axes[i]];
     const auto scale = static_cast<float>(scales[i]);
     const double out = sized ? sizes[i] : std::floor(static_cast<float>(length) * scale);
-    if (!(scale > 0) || !(out >= 0) || out > 1e9) return DataError("axis {} of {} scaled by {}", axes[i], length, scales[i]);
+    if (!(scale > 0) || !(out >= 0) || out > 1e9)
+      return DataError("axis {} of {} scaled by {}", axes[i], length, scales[i]);
     plan.out_dims[axes[i]] = static_cast<int64_t>(out);
     const bool unchanged = static_cast<int64_t>(out) == length && scale == 1 && !crop;
     if (unchanged || length == 0 || out == 0) continue;
@@ -174,11 +175,13 @@ void ResizeAxis(const AxisTaps& axis, int64_t outer, int64_t inner, const T* in,
       } else if (axis.taps == 2) {
         const T *a = from + index[0] * inner, *b = from + index[1] * inner;
         const W wa = static_cast<W>(weight[0]), wb = static_cast<W>(weight[1]);
-        for (int64_t k = 0; k < inner; ++k) to[k] = static_cast<T>(wa * static_cast<W>(a[k]) + wb * static_cast<W>(b[k]));
+        for (int64_t k = 0; k < inner; ++k)
+          to[k] = static_cast<T>(wa * static_cast<W>(a[k]) + wb * static_cast<W>(b[k]));
       } else {
         for (int64_t k = 0; k < inner; ++k) {
           W sum = 0;
-          for (int64_t t = 0; t < axis.taps; ++t) sum += static_cast<W>(weight[t]) * static_cast<W>(from[index[t] * inner + k]);
+          for (int64_t t = 0; t < axis.taps; ++t)
+            sum += static_cast<W>(weight[t]) * static_cast<W>(from[index[t] * inner + k]);
           to[k] = static_cast<T>(sum);
         }
       }

@@ -10,7 +10,15 @@
 namespace quant {
 
 enum class ResizeMode { kNearest, kLinear, kCubic };
-enum class Coordinates { kHalfPixel, kHalfPixelSymmetric, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kTfHalfPixel, kTfCrop };
+enum class Coordinates {
+  kHalfPixel,
+  kHalfPixelSymmetric,
+  kPytorchHalfPixel,
+  kAlignCorners,
+  kAsymmetric,
+  kTfHalfPixel,
+  kTfCrop
+};
 // kSimple: down for a larger output, up for a smaller one, as before opset 11.
 enum class NearestMode { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil, kSimple };
 

@@ -33,7 +33,8 @@ StatusOr<CodeRefs> AddSharedCodes(Graph& graph, const Value& source, const FormG
   return CodeRefs{existing(made.codes), existing(made.scales), existing(made.zero_points)};
 }
 
-ValueRef AddCast(GraphEdit& edit, std::string name, ValueRef value, DType to, std::optional<Shape> shape = std::nullopt) {
+ValueRef AddCast(GraphEdit& edit, std::string name, ValueRef value, DType to,
+                 std::optional<Shape> shape = std::nullopt) {
   GraphEdit::NewNode cast{std::move(name), "Cast", "", {value}, {}, {}};
   cast.attributes.Set("to", static_cast<int64_t>(to));
   return edit.AddNode(std::move(cast), to, std::move(shape));
@@ -52,8 +53,7 @@ ValueRef AddDequantize(GraphEdit& edit, const Value& source, const QuantizedWeig
   if (form.spec.scale_dtype != form.activation) out = AddCast(edit, source.name + ".cast", out, form.activation, shape);
   if (form.reshaped.empty()) return out;
   const auto rank = static_cast<int64_t>(form.reshaped.size());
-  const ValueRef dims =
-      edit.AddConstant(source.name + ".dims", Tensor::Of<int64_t>({rank}, form.reshaped));
+  const ValueRef dims = edit.AddConstant(source.name + ".dims", Tensor::Of<int64_t>({rank}, form.reshaped));
   GraphEdit::NewNode reshape{source.name + ".reshape", "Reshape", "", {out, dims}, {}, {}};
   return edit.AddNode(std::move(reshape), form.activation, ShapeOf(form.reshaped));
 }
@@ -179,12 +179,10 @@ class NBitsEmitter {
 
   // Readers share one set of codes.
   Status Run(QuantizedWeight weight) {
-    const bool looked_up = std::any_of(group_.readers.begin(), group_.readers.end(), [&](const WeightReader& r) {
-      return graph_.node(r.node).op_type == "Gather";
-    });
-    const bool multiplied = std::any_of(group_.readers.begin(), group_.readers.end(), [&](const WeightReader& r) {
-      return graph_.node(r.node).op_type != "Gather";
-    });
+    const bool looked_up = std::any_of(group_.readers.begin(), group_.readers.end(),
+                                       [&](const WeightReader& r) { return graph_.node(r.node).op_type == "Gather"; });
+    const bool multiplied = std::any_of(group_.readers.begin(), group_.readers.end(),
+                                        [&](const WeightReader& r) { return graph_.node(r.node).op_type != "Gather"; });
     // A table is a matrix of packed rows; MatMulNBits wants them block by block.
     if (looked_up && !multiplied && form_.layout == CodeLayout::kNBits) {
       weight.codes = weight.codes.Reshaped({form_.view.channels, weight.codes.size() / form_.view.channels});

@@ -29,7 +29,8 @@ std::string Describe(const Graph& graph, const FormGroup& group) {
   const std::string grain = spec.granularity == Granularity::kTensor    ? "per tensor"
                             : spec.granularity == Granularity::kChannel ? "per channel"
                                                                         : fmt::format("group {}", spec.group_size);
-  std::string text = fmt::format("{} {}, {}, {}", spec.format->name, NameOf(spec.scheme), grain, OperatorsOf(graph, group));
+  std::string text =
+      fmt::format("{} {}, {}, {}", spec.format->name, NameOf(spec.scheme), grain, OperatorsOf(graph, group));
   return group.form.note.empty() ? text : text + " (" + group.form.note + ")";
 }
 
@@ -44,7 +45,8 @@ Status CheckFormat(const WeightFormat& format, const QuantizeOptions& options) {
 }
 
 Status CheckOptions(const QuantizeOptions& options) {
-  if (FindFormat(options.format.weights) == nullptr) return UsageError("--weights {}: unknown format", options.format.weights);
+  if (FindFormat(options.format.weights) == nullptr)
+    return UsageError("--weights {}: unknown format", options.format.weights);
   if (FindTarget(options.target) == nullptr) return UsageError("--target {}: unknown target", options.target);
   if (options.emit == Emit::kQdq && options.accuracy_level_set) {
     return UsageError("--accuracy-level is an attribute of MatMulNBits and has no effect with --emit qdq");

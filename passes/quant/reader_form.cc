@@ -16,7 +16,9 @@ constexpr std::string_view kEveryRun = "ONNX Runtime dequantizes on every run";
 // Values moved towards their reader that are followed before giving up.
 constexpr size_t kMaxFollowed = 256;
 
-bool IsKernelBlock(int64_t size) { return size >= 16 && size <= 256 && std::has_single_bit(static_cast<uint64_t>(size)); }
+bool IsKernelBlock(int64_t size) {
+  return size >= 16 && size <= 256 && std::has_single_bit(static_cast<uint64_t>(size));
+}
 
 // The smallest block of MatMulNBits that holds a whole reduction.
 int64_t BlockAround(int64_t reduction) {
@@ -67,8 +69,8 @@ std::string RecurrentBehind(const Graph& graph, NodeId start) {
     const NodeId mover = open.back();
     open.pop_back();
     const OpDef* op = OpOf(graph.node(mover));
-    const bool moves = op != nullptr && (std::holds_alternative<PassThrough>(op->role) ||
-                                         std::holds_alternative<SharedScale>(op->role));
+    const bool moves = op != nullptr &&
+                       (std::holds_alternative<PassThrough>(op->role) || std::holds_alternative<SharedScale>(op->role));
     if (!moves || seen.size() > kMaxFollowed) return "";
     for (ValueId v : graph.node(mover).outputs) {
       if (v == kNoValue) continue;
@@ -335,7 +337,8 @@ Answer WeightedForm(const Graph& graph, const WeightReader& reader, const Weight
   const auto rank = static_cast<int64_t>(reader.dims().size());
   const bool matrix = role.reduction_axis != nullptr;
   const bool left = reader.input == role.activation;
-  if (!left && reader.input != role.weight) return fmt::format("input {} of {}, not its weight", reader.input, node.op_type);
+  if (!left && reader.input != role.weight)
+    return fmt::format("input {} of {}, not its weight", reader.input, node.op_type);
   if (left && !matrix) return fmt::format("the data of {}, not its weight", node.op_type);
   std::string reason = maker.SetActivation(TypeOf(graph, reader, left ? role.weight : role.activation));
   if (reason.empty() && role.on_request) reason = maker.Request(node.op_type, node.op_type + "'s weight");
@@ -359,7 +362,8 @@ void AddWarning(WeightForm& form, const std::string& text) {
 Answer FormForReader(const Graph& graph, const WeightReader& reader, const WeightFormat& format,
                      const QuantizeOptions& options) {
   const Node& node = graph.node(reader.node);
-  if (TakesAttributes(node)) return fmt::format("read by {} with attributes that its function is called with", node.op_type);
+  if (TakesAttributes(node))
+    return fmt::format("read by {} with attributes that its function is called with", node.op_type);
   FormMaker maker(graph, reader, format, options);
   std::string reason;
   if (IsTable(node, reader.input)) {

@@ -24,7 +24,8 @@ void WarnOfCopies(std::vector<FormGroup>& groups) {
     WeightForm& form = group.form;
     if (!form.own_codes || group.readers.size() < 2) continue;
     if (form.spec.granularity == Granularity::kTensor) {
-      AddWarning(form, "several readers with one scale: ONNX Runtime merges equal scalars and dequantizes on every run");
+      AddWarning(form,
+                 "several readers with one scale: ONNX Runtime merges equal scalars and dequantizes on every run");
     } else {
       AddWarning(form, fmt::format("stored {} times, once for each reader: shared codes would not fuse",
                                    group.readers.size()));

@@ -60,7 +60,8 @@ std::optional<View> ThroughReshape(const Value& output, const View& view) {
 // What is seen behind a node that reads `view` as its input `index`; none where the node is the reader.
 std::optional<View> Through(const Graph& graph, const Node& node, int32_t index, const View& view) {
   if (TakesAttributes(node)) return std::nullopt;
-  if (!node.domain.empty() || index != 0 || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return std::nullopt;
+  if (!node.domain.empty() || index != 0 || node.outputs.size() != 1 || node.outputs[0] == kNoValue)
+    return std::nullopt;
   if (node.op_type == "Identity") return view;
   if (node.op_type == "Transpose") return ThroughTranspose(node, view);
   if (std::find(kReshapes.begin(), kReshapes.end(), node.op_type) != kReshapes.end()) {
@@ -117,9 +118,7 @@ bool TakesAttributes(const Node& node) {
   return std::any_of(list.begin(), list.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
 }
 
-Dims WeightReader::dims() const {
-  return transposed ? Dims{seen.dims()[1], seen.dims()[0]} : seen.dims();
-}
+Dims WeightReader::dims() const { return transposed ? Dims{seen.dims()[1], seen.dims()[0]} : seen.dims(); }
 
 WeightInventory FindWeights(const Graph& graph) {
   const std::vector<NodeId> order = graph.AllNodes();
@@ -147,9 +146,8 @@ WeightInventory FindWeights(const Graph& graph) {
     std::stable_sort(site.readers.begin(), site.readers.end(), earlier);
     out.weights.push_back(std::move(site));
   }
-  std::stable_sort(out.weights.begin(), out.weights.end(), [&](const WeightSite& a, const WeightSite& b) {
-    return earlier(a.readers[0], b.readers[0]);
-  });
+  std::stable_sort(out.weights.begin(), out.weights.end(),
+                   [&](const WeightSite& a, const WeightSite& b) { return earlier(a.readers[0], b.readers[0]); });
   return out;
 }
 

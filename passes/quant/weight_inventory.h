@@ -15,10 +15,10 @@ namespace quant {
 struct WeightReader {
   NodeId node = kNoNode;
   int32_t input = 0;
-  Tensor seen;                       // the weight under the dims that the reader sees, before `transposed`
-  bool transposed = false;           // it sees the matrix with rows and columns exchanged
-  DType dtype = DType::kUndefined;   // the type it sees
-  Dims dims() const;                 // the dims it sees
+  Tensor seen;                      // the weight under the dims that the reader sees, before `transposed`
+  bool transposed = false;          // it sees the matrix with rows and columns exchanged
+  DType dtype = DType::kUndefined;  // the type it sees
+  Dims dims() const;                // the dims it sees
 };
 
 struct WeightSite {

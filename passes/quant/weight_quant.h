@@ -49,8 +49,8 @@ const Graph& GraphOf(const Model& model, int function);
 Graph& GraphOf(Model& model, int function);
 
 // Decides; reads names and shapes only, never a weight's bytes. UsageError for a pattern that does not compile, a
-// --skip, --skip-op, --only, --include-op or rule that matches nothing, an unknown format or target, an option without effect.
-// The model's shapes must have been inferred.
+// --skip, --skip-op, --only, --include-op or rule that matches nothing, an unknown format or target, an option without
+// effect. The model's shapes must have been inferred.
 StatusOr<QuantizePlan> PlanWeights(const Model& model, const QuantizeOptions& options);
 
 // Rewrites the model accordingly (raising the opset where the form needs it). New weights are deferred: their bytes

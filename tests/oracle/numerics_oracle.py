@@ -298,12 +298,20 @@ def run_nbits(written, node, dtype, k):
     return session.run(None, {"eye": np.eye(k, dtype=dtype)})[0]
 
 
+def nbits_block(s, k, bits):
+    """A group, or the smallest block that holds a shorter reduction; for one scale a channel or tensor the block up to 128
+    that makes a row of codes and float32 scales shortest, the larger on a tie."""
+    if s.group.isdigit():
+        return min(int(s.group), max(16, 1 << (k - 1).bit_length()))
+    return min((128, 64, 32, 16), key=lambda block: -(-k // block) * (block * bits // 8 + 4))
+
+
 def check_nbits(written, weight, s, scale_dtype):
     problems = []
     array = weight.array
     matrix = array if weight.op == "GemmT" else array.T
     n, k = matrix.shape
-    block = int(s.group) if s.group.isdigit() else 128
+    block = nbits_block(s, k, bits)
     bits = int(s.weights[-1])
     codes, scales, zeros = quantize(matrix, s, scale_dtype, block, array.reshape(-1))
     shift = 2**(bits - 1) if code_range(s)[0] < 0 else 0
