@@ -53,15 +53,17 @@ struct Stack {
   int64_t count = 0;
   DType dtype = DType::kUndefined;  // of each part
   Dims dims;
+  std::string first;             // described
   std::vector<std::byte> bytes;  // one part after another
 
   Status Add(const Tensor& part) {
     if (count == 0) {
       dtype = part.dtype();
       dims = part.dims();
+      first = Describe(part);
       RETURN_IF_ERROR(ElementBytes(part).status());
     } else if (part.dims() != dims || part.dtype() != dtype) {
-      return DataError("iterations made {} and {}", Describe(Tensor::Allocate(dtype, dims)), Describe(part));
+      return DataError("iterations made {} and {}", first, Describe(part));
     }
     bytes.insert(bytes.end(), part.bytes().begin(), part.bytes().end());
     ++count;

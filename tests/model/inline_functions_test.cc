@@ -281,6 +281,17 @@ TEST_CASE("functions that double at every level are expanded to the last call") 
                       [&](NodeId n) { return some.graph.node(n).op_type == "Neg"; }) == 256);
 }
 
+TEST_CASE("functions that expand to more than anyone has memory for are refused when they are read") {
+  const auto doubled = ParseModelText(Doubling(40));
+  REQUIRE_FALSE(doubled.ok());
+  CHECK(ExitCode(doubled.status()) == 4);
+  std::string chain = kHead + "g (float[2] x) => (float[2] y) { y = local.f0(x) }\n";
+  for (int i = 0; i < 65; ++i) chain += kFunction + fmt::format("f{} (p) => (r) {{ r = local.f{}(p) }}\n", i, i + 1);
+  const auto deep = ParseModelText(chain + kFunction + "f65 (p) => (r) { r = Neg(p) }");
+  REQUIRE_FALSE(deep.ok());
+  CHECK(ExitCode(deep.status()) == 4);
+}
+
 TEST_CASE("functions that call themselves are refused") {
   for (const std::string& functions :
        {kFunction + "f (p) => (r) { r = local.f(p) }",

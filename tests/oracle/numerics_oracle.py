@@ -311,8 +311,8 @@ def check_nbits(written, weight, s, scale_dtype):
     array = weight.array
     matrix = array if weight.op == "GemmT" else array.T
     n, k = matrix.shape
-    block = nbits_block(s, k, bits)
     bits = int(s.weights[-1])
+    block = nbits_block(s, k, bits)
     codes, scales, zeros = quantize(matrix, s, scale_dtype, block, array.reshape(-1))
     shift = 2**(bits - 1) if code_range(s)[0] < 0 else 0
     codes, zeros = codes + shift, zeros + shift
