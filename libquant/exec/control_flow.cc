@@ -119,7 +119,7 @@ Status AppendStacked(const Graph& graph, RegionId body, const std::vector<Stack>
 }
 
 // A scalar, or one element of rank 1 where the body's input says so.
-Tensor AsDeclared(Tensor scalar, const Graph& graph, RegionId body, size_t input) {
+Tensor AsDeclared(const Tensor& scalar, const Graph& graph, RegionId body, size_t input) {
   const auto& shape = graph.value(graph.region(body).inputs[input]).shape;
   return shape && shape->size() == 1 ? scalar.Reshaped({1}) : scalar;
 }

@@ -163,7 +163,7 @@ void Graph::MoveBefore(NodeId id, NodeId before) {
 }
 
 std::string Graph::FreshName(std::string_view hint) {
-  const std::string base(hint.empty() ? "value" : hint);
+  std::string base(hint.empty() ? "value" : hint);
   if (names_.insert(base).second) return base;
   int& number = numbers_[base];  // names below it are taken
   std::string name;
