@@ -103,7 +103,8 @@ bool IsQuantizer(const Graph& graph, NodeId n) {
 bool TakesParameters(const Graph& graph, const WeightReader& reader) {
   if (IsQuantizer(graph, reader.node)) return reader.input > 0;
   const Node& node = graph.node(reader.node);
-  if (node.op_type == "Gather" && reader.input == 0 && reader.dims().back() == 1) return true;  // a scale a row
+  const Dims dims = reader.dims();
+  if (node.op_type == "Gather" && reader.input == 0 && !dims.empty() && dims.back() == 1) return true;  // a scale a row
   if (node.op_type != "Gather" || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
   const auto& uses = graph.value(node.outputs[0]).uses;
   return std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
