@@ -79,7 +79,8 @@ void TakeTypes(const onnx::GraphProto& proto, Graph& graph, RegionId region) {
   for (NodeId n : graph.region(region).nodes) {
     for (ValueId v : graph.node(n).outputs) note(v);
   }
-  for (const auto* list : {&proto.value_info(), &proto.input(), &proto.output()}) {
+  // Inputs last: of one that is an output too, what it says as an input counts.
+  for (const auto* list : {&proto.value_info(), &proto.output(), &proto.input()}) {
     for (const onnx::ValueInfoProto& info : *list) {
       const auto it = by_name.find(info.name());
       if (it != by_name.end()) Take(info, graph.value(it->second));

@@ -21,6 +21,17 @@ const Value& Named(const Model& model, const std::string& name) {
   return model.graph.value(0);
 }
 
+TEST_CASE("an input that is an output too keeps the dims it has as an input") {
+  auto model = ParseModelText(
+      "<ir_version: 8, opset_import: [\"\": 17]>\n"
+      "g (float[b,64] x) => (float[b,c] x, float[b,64] y) { y = Neg(x) }");
+  REQUIRE(model.ok());
+  REQUIRE(InferShapes(*model).ok());
+  const auto& shape = model->graph.value(model->graph.main().inputs[0]).shape;
+  REQUIRE(shape.has_value());
+  CHECK((*shape)[1].value == 64);
+}
+
 TEST_CASE("an output without a shape is no fault") {
   Model model = Parse("<ir_version: 8, opset_import: [\"\": 17]>\ng (float[N,4] x) => (float y) { y = Relu(x) }");
   for (ValueId v : model.graph.main().outputs) model.graph.value(v).shape.reset();
