@@ -39,6 +39,12 @@ void NotePending(const std::string& path) {
   }
 }
 
+void ForgetPending(const std::string& path) {
+  for (PendingName& row : pending_names) {
+    if (row.state == 2 && path == row.path.data()) row.state = 0;
+  }
+}
+
 void OnSignal(int signal) {
   for (PendingName& row : pending_names) {
     if (row.state == 2) unlink(row.path.data());
@@ -115,17 +121,18 @@ StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(const std::string& ta
     return OutputError("cannot write {}: it exists and is not a file", target);
   }
   std::string temporary = fmt::format("{}.nibble-tmp-{}-{}", target, getpid(), counter++);
-  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return WriteFailure(target, errno);
+  // Noted first, so that there is no moment at which a signal would leave the file behind.
   NotePending(temporary);
+  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    const int error = errno;
+    ForgetPending(temporary);
+    return WriteFailure(target, error);
+  }
   return std::unique_ptr<PendingFile>(new PendingFile(target, std::move(temporary), fd));
 }
 
-void PendingFile::Forget() const {
-  for (PendingName& row : pending_names) {
-    if (row.state == 2 && temporary_ == row.path.data()) row.state = 0;
-  }
-}
+void PendingFile::Forget() const { ForgetPending(temporary_); }
 
 void RemovePendingFilesOnSignal() {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
