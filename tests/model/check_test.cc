@@ -1,17 +1,10 @@
 #include "libquant/model/check.h"
 
-#include "libquant/model/text.h"
 #include "tests/catch.h"
+#include "tests/model/parse_model.h"
 
 namespace quant {
 namespace {
-
-Model Parse(const std::string& text) {
-  auto model = ParseModelText(text);
-  INFO(Message(model.status()));
-  REQUIRE(model.ok());
-  return std::move(*model);
-}
 
 const Value& Named(const Model& model, const std::string& name) {
   for (ValueId v = 0; v < model.graph.value_count(); ++v) {

@@ -4,18 +4,11 @@
 #include <set>
 
 #include "libquant/model/check.h"
-#include "libquant/model/text.h"
 #include "tests/catch.h"
+#include "tests/model/parse_model.h"
 
 namespace quant {
 namespace {
-
-Model Parse(const std::string& text) {
-  auto model = ParseModelText(text);
-  INFO(Message(model.status()));
-  REQUIRE(model.ok());
-  return std::move(*model);
-}
 
 const std::string kHead = "<ir_version: 10, opset_import: [\"\": 21, \"local\": 1]>\n";
 const std::string kFunction = "<domain: \"local\", opset_import: [\"\": 21, \"local\": 1]>\n";

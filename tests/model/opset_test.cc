@@ -1,23 +1,22 @@
 #include "libquant/model/opset.h"
 
 #include "libquant/model/check.h"
-#include "libquant/model/text.h"
 #include "tests/catch.h"
+#include "tests/model/parse_model.h"
 
 namespace quant {
 namespace {
 
-Model Parse(const std::string& text) {
-  auto model = ParseModelText(text);
-  INFO(Message(model.status()));
-  REQUIRE(model.ok());
-  REQUIRE(InferShapes(*model).ok());
-  return std::move(*model);
+Model ParseInferred(const std::string& text) {
+  Model model = Parse(text);
+  REQUIRE(InferShapes(model).ok());
+  return model;
 }
 
 // One node of opset `from` between float inputs and outputs, raised to 21, checked and printed.
 std::string Raised(int64_t from, const std::string& signature, const std::string& body) {
-  Model model = Parse(fmt::format("<ir_version: 7, opset_import: [\"\": {}]>\ng {} {{\n{}\n}}", from, signature, body));
+  Model model =
+      ParseInferred(fmt::format("<ir_version: 7, opset_import: [\"\": {}]>\ng {} {{\n{}\n}}", from, signature, body));
   const Status status = RaiseOpset(model, 21);
   INFO(Message(status));
   REQUIRE(status.ok());
@@ -75,7 +74,7 @@ TEST_CASE("bodies are converted too") {
 }
 
 TEST_CASE("what cannot be converted is named") {
-  Model model = Parse(
+  Model model = ParseInferred(
       "<ir_version: 7, opset_import: [\"\": 8]>\ng (float[2,2,2] x) => (float[2,2,2] y) { y = "
       "BatchNormalization<spatial = 0>(x, x, x, x, x) }");
   const Status status = RaiseOpset(model, 21);
@@ -84,7 +83,7 @@ TEST_CASE("what cannot be converted is named") {
 }
 
 TEST_CASE("the IR version rises and is never lowered; below 4 initializers leave the inputs") {
-  Model model = Parse(
+  Model model = ParseInferred(
       "<ir_version: 3, opset_import: [\"\": 8]>\ng (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y "
       "= Add(x, w) }");
   REQUIRE(RaiseOpset(model, 13).ok());
