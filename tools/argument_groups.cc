@@ -9,7 +9,7 @@
 #include "libquant/base/parallel.h"
 #include "libquant/exec/session.h"
 #include "libquant/model/check.h"
-#include "libquant/model/inline_functions.h"
+#include "libquant/model/expand_operators.h"
 #include "libquant/model/read.h"
 #include "libquant/model/tensor_file.h"
 #include "tools/units.h"
@@ -127,7 +127,7 @@ StatusOr<Model> LoadModel(const std::string& path) {
 StatusOr<Model> LoadToRun(const std::string& path) {
   ASSIGN_OR_RETURN(Model model, LoadModel(path));
   if (model.functions.empty()) return model;
-  RETURN_IF_ERROR(WithContext(InlineFunctions(model), path));
+  RETURN_IF_ERROR(WithContext(ExpandOperators(model), path));
   RETURN_IF_ERROR(WithContext(InferShapes(model), path));
   return model;
 }

@@ -59,7 +59,7 @@ class SampleArgs {
 // Reads, checks and infers shapes.
 StatusOr<Model> LoadModel(const std::string& path);
 
-// The same with the model's functions expanded, for running it.
+// The same with functions expanded, the model's own and those of operators without a kernel, for running it.
 StatusOr<Model> LoadToRun(const std::string& path);
 
 // A session on the model; when operators lack a kernel, the error also says which tools still work.

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "libquant/data/npy.h"
 #include "libquant/exec/session.h"
 #include "libquant/report/table.h"
 #include "tools/argument_groups.h"
+#include "tools/dump.h"
+#include "tools/profile.h"
 #include "tools/progress.h"
 #include "tools/tensor_stats.h"
 #include "tools/tool.h"
@@ -64,10 +67,15 @@ class RunTool : public Tool {
             "Runs a model on Nibble's executor, sample by sample. Outputs go to an .npz under the model's own output "
             "names. With several samples, outputs of leading dimension 1 are stacked along it; when they cannot be, "
             "each sample gets a file of its own: OUT_0.npz, OUT_1.npz, and so on.\n"
+            "With --dump, tensors inside the model whose name, or whose node's name, matches are written as they are "
+            "made, one .npy file each, "
+            "with a list of them in FOLDER/sample_N/index.tsv.\n"
             "With --expect, outputs are compared with those stored in test_data_set_* folders; exit code 1 when an "
             "element is beyond atol + rtol * |expected|.",
             {"nibble run model.onnx --data samples.npz -o outputs.npz", "nibble run model.onnx --random 3 --seed 1",
-             "nibble run model.onnx --data test_data_set_0 --expect --rtol 1e-4"}};
+             "nibble run model.onnx --data test_data_set_0 --expect --rtol 1e-4", "# which node takes the time",
+             "nibble run model.onnx --random 20 --profile", "# the tensors that attention makes, one .npy file each",
+             "nibble run model.onnx --data samples.npz --dump 'attn' --dump-to tensors"}};
   }
 
   void Declare(Args& args) override {
@@ -78,6 +86,11 @@ class RunTool : public Tool {
     args.Flag("--expect", &expect_, "compare with the outputs stored beside the samples");
     args.Value("--rtol", "R", &rtol_, "relative tolerance of --expect; default 1e-3");
     args.Value("--atol", "A", &atol_, "absolute tolerance of --expect; default 1e-5");
+    args.Group("Looking inside");
+    args.Flag("--profile", &profile_wanted_, "say how long each node and each operator took");
+    args.Value("--dump", "PATTERN", &dump_patterns_,
+               "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often");
+    args.Value("--dump-to", "FOLDER", &dump_folder_, "where --dump writes; a new or an empty folder");
     common_.Declare(args);
   }
 
@@ -91,6 +104,10 @@ class RunTool : public Tool {
     RETURN_IF_ERROR(CheckOutputs(outputs, {&model}, samples_.data()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(model));
     ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(path_, model));
+    if (profile_wanted_) profile_.emplace(model.graph);
+    if (dump_folder_) {
+      ASSIGN_OR_RETURN(dump_, Dump::Open(model.graph, *dump_folder_, dump_patterns_));
+    }
     RETURN_IF_ERROR(RunAll(*session, *source));
     RETURN_IF_ERROR(WriteOutputs(model, source->count()));
     RETURN_IF_ERROR(common_.Emit(TextReport(), JsonReport()));
@@ -108,18 +125,36 @@ class RunTool : public Tool {
     for (const char* name : {"--rtol", "--atol"}) {
       if (args.Given(name) && !expect_) return UsageError("{} has no effect without --expect", name);
     }
+    if (dump_patterns_.empty() == dump_folder_.has_value()) {
+      return UsageError("--dump and --dump-to go together: which tensors, and the folder for them");
+    }
     if (rtol_ < 0 || atol_ < 0) return UsageError("tolerances are 0 or more");
     return OkStatus();
   }
 
+  RunHooks Hooks() {
+    RunHooks hooks;
+    if (profile_) {
+      hooks.timed = [this](std::span<const NodeId> nodes, double seconds) { profile_->Add(nodes, seconds); };
+    }
+    if (dump_) {
+      hooks.probe = [this](const std::string& name, const Tensor& tensor) { return dump_->Write(name, tensor); };
+      hooks.chosen = [this](const std::string& name) { return dump_->Chosen(name); };
+    }
+    return hooks;
+  }
+
   Status RunAll(Session& session, SampleSource& source) {
+    const RunHooks hooks = Hooks();
     Progress progress("running", common_.quiet());
     for (int64_t i = 0; i < source.count(); ++i) {
       ASSIGN_OR_RETURN(NamedTensors feeds, source.Load(i));
+      if (dump_) RETURN_IF_ERROR(dump_->BeginSample(i));
       const auto begin = std::chrono::steady_clock::now();
-      StatusOr<NamedTensors> got = session.Run(feeds);
+      StatusOr<NamedTensors> got = session.Run(feeds, hooks);
       if (!got.ok()) return WithContext(got.status(), fmt::format("sample {}", i));
       seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      if (dump_) RETURN_IF_ERROR(dump_->EndSample());
       RETURN_IF_ERROR(WithContext(Take(*got), fmt::format("sample {}", i)));
       if (expect_) RETURN_IF_ERROR(WithContext(Compare(source, i, *got), fmt::format("sample {}", i)));
       if (output_) runs_.push_back(*std::move(got));
@@ -192,8 +227,17 @@ class RunTool : public Tool {
     text += table.Render();
     if (written_.size() == 1) text += "written: " + written_[0] + "\n";
     if (written_.size() > 1) text += fmt::format("written: {} to {}\n", written_.front(), written_.back());
+    if (dump_) {
+      text += fmt::format("dumped: {} tensors to {}\n", Grouped(dump_->files()), *dump_folder_);
+      if (dump_->never_made() > 0) {
+        text += fmt::format("{} that match were not made: constant, or in a branch not taken\n", dump_->never_made());
+      }
+    }
+    if (profile_) text += profile_->Text(TotalSeconds());
     return text;
   }
+
+  double TotalSeconds() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
 
   Json JsonReport() const {
     Json outputs = Json::Array();
@@ -210,13 +254,19 @@ class RunTool : public Tool {
       }
       outputs.Append(row);
     }
-    double total = 0;
-    for (double s : seconds_) total += s;
+    const double total = TotalSeconds();
     Json out = Json::Object()
                    .Set("schema_version", 1)
                    .Set("model", path_)
                    .Set("samples", static_cast<int64_t>(seconds_.size()));
     out.Set("source", samples_.Describe()).Set("outputs", outputs).Set("written", written_);
+    if (dump_) {
+      out.Set("dump", Json::Object()
+                          .Set("folder", *dump_folder_)
+                          .Set("tensors", dump_->files())
+                          .Set("never_made", dump_->never_made()));
+    }
+    if (profile_) out.Set("profile", profile_->ToJson(total));
     out.Set("seconds", total).Set("median_seconds_per_sample", Median(seconds_));
     out.Set("rss_before_bytes", rss_before_).Set("peak_rss_bytes", PeakResidentBytes());
     return out;
@@ -236,10 +286,15 @@ class RunTool : public Tool {
   bool expect_ = false;
   double rtol_ = 1e-3;
   double atol_ = 1e-5;
+  bool profile_wanted_ = false;
+  std::vector<std::string> dump_patterns_;
+  std::optional<std::string> dump_folder_;
   SampleArgs samples_;
   CommonArgs common_;
 
   int64_t rss_before_ = 0;
+  std::optional<Profile> profile_;
+  std::unique_ptr<Dump> dump_;
   std::vector<NamedTensors> runs_;
   std::vector<OutputSummary> summaries_;
   std::vector<double> seconds_;

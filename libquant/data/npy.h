@@ -15,8 +15,15 @@ StatusOr<Tensor> ReadNpy(const std::string& path);
 StatusOr<NamedTensors> ReadNpz(const std::string& path);
 StatusOr<Tensor> ParseNpy(const std::string& what, std::span<const std::byte> bytes);
 
-// Whole or not at all. Arrays under the given names (which may hold any characters); types that NumPy lacks are
-// written as float32 (bfloat16) or int8/uint8 (4-bit). The same bytes each time: no timestamps.
+// The tensor in a type that NumPy has: float32 for bfloat16, int8 or uint8 for types of less than a byte; itself where
+// NumPy has its type. Unsupported for others.
+StatusOr<Tensor> ForNumpy(const std::string& name, const Tensor& given);
+
+// Whole or not at all, as ForNumpy says.
+Status WriteNpy(const std::string& path, const Tensor& given);
+
+// Whole or not at all. Arrays under the given names (which may hold any characters), as ForNumpy says. The same bytes
+// each time: no timestamps.
 Status WriteNpz(const std::string& path, const NamedTensors& arrays);
 
 }  // namespace quant

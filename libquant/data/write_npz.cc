@@ -5,40 +5,14 @@
 #include <memory>
 
 #include "libquant/base/file.h"
-#include "libquant/data/array_stream.h"
 #include "libquant/data/npy.h"
+#include "libquant/data/npy_header.h"
 
 namespace quant {
 namespace {
 
 constexpr zip_uint16_t kMidnight = 0;
 constexpr zip_uint16_t kFirstDosDay = 0x21;  // 1980-01-01
-
-// The tensor in a type that NumPy has.
-StatusOr<Tensor> ForNumpy(const std::string& name, const Tensor& given) {
-  if (given.dtype() == DType::kString) return Unsupported("array {}: strings are not written", name);
-  ASSIGN_OR_RETURN(Tensor tensor, given.Materialize());
-  if (!NumpyName(tensor.dtype()).empty()) return tensor;
-  const DTypeInfo& info = InfoOf(tensor.dtype());
-  if (tensor.dtype() == DType::kBfloat16) {
-    ASSIGN_OR_RETURN(Tensor out, TryAllocate(name, DType::kFloat, tensor.dims()));
-    for (size_t i = 0; i < static_cast<size_t>(tensor.size()); ++i) {
-      out.mutable_data<float>()[i] = static_cast<float>(tensor.data<bfloat16>()[i]);
-    }
-    return out;
-  }
-  if (info.is_float || info.bits >= 8) return Unsupported("array {}: {} is not written", name, info.name);
-  ASSIGN_OR_RETURN(Tensor out, TryAllocate(name, info.is_signed ? DType::kInt8 : DType::kUint8, tensor.dims()));
-  const int per_byte = 8 / info.bits;
-  const int levels = 1 << info.bits;
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const auto byte = static_cast<int>(tensor.bytes()[static_cast<size_t>(i / per_byte)]);
-    int code = (byte >> (static_cast<int>(i % per_byte) * info.bits)) & (levels - 1);
-    if (info.is_signed && code >= levels / 2) code -= levels;
-    out.mutable_bytes()[static_cast<size_t>(i)] = static_cast<std::byte>(code);
-  }
-  return out;
-}
 
 Status ZipFailure(zip_t* zip) { return OutputError("can't make the .npz: {}", zip_strerror(zip)); }
 

@@ -243,10 +243,6 @@ StatusOr<std::vector<Tensor>> RunScan(const Graph& graph, const Node& node, std:
 
 }  // namespace
 
-bool IsControlFlow(const Node& node) {
-  return node.domain.empty() && (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
-}
-
 StatusOr<std::vector<Tensor>> RunControlFlow(const Graph& graph, const Node& node,
                                              std::span<const Tensor* const> inputs, BodyRunner& runner) {
   if (node.op_type == "If") return RunIf(graph, node, inputs, runner);

@@ -16,8 +16,6 @@ class BodyRunner {
   virtual StatusOr<std::vector<Tensor>> RunBody(RegionId body, std::vector<Tensor> inputs) = 0;
 };
 
-bool IsControlFlow(const Node& node);
-
 // The node's outputs. `inputs` hold null for what is left out. Loops hold what their iterations made, never room for
 // a trip count that was only promised. DataError for inputs or bodies that don't fit the operator.
 StatusOr<std::vector<Tensor>> RunControlFlow(const Graph& graph, const Node& node,

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,18 +22,28 @@ struct SessionOptions {
   int64_t max_folded_bytes = int64_t{1} << 30;
 };
 
+// What a caller may see of a run.
+struct RunHooks {
+  // Sees a value's name and tensor, in execution order. An error stops the run. The tensor may be kept; one that is
+  // not kept costs no memory beyond its time in the run.
+  using Probe = std::function<Status(const std::string& name, const Tensor& tensor)>;
+  Probe probe = nullptr;
+  // The names that the probe sees; null: all. Values that nobody wants to see may never be made: operators that follow
+  // one another element by element are done in one go.
+  std::function<bool(const std::string& name)> chosen = nullptr;
+  // Called after a node has run, with those after it that were done with it.
+  std::function<void(std::span<const NodeId> nodes, double seconds)> timed = nullptr;
+};
+
 class Session {
  public:
-  // Sees a value's name and tensor, in execution order. An error stops the run.
-  using Probe = std::function<Status(const std::string& name, const Tensor& tensor)>;
-
   // Unsupported, naming every operator without a kernel, when there is one. The model must outlive the session.
   static StatusOr<std::unique_ptr<Session>> Create(const Model& model, SessionOptions options = {});
   virtual ~Session() = default;
 
   // Outputs in the model's order. DataError when a feed is missing, unknown, or of another dtype, rank or dim than
   // the model says. A kernel's error names node, operator, and its inputs' dtypes and dims.
-  virtual StatusOr<NamedTensors> Run(const NamedTensors& feeds, const Probe& probe = nullptr) = 0;
+  virtual StatusOr<NamedTensors> Run(const NamedTensors& feeds, const RunHooks& hooks = {}) = 0;
 };
 
 // Operators of the model that have no kernel at its opset: "Foo (ai.onnx 21)", sorted, unique.

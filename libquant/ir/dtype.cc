@@ -35,9 +35,14 @@ constexpr std::array<DTypeInfo, 27> kRows = {{
     {DType::kInt2, "int2", 2, false, true, 13},
 }};
 
+constexpr DTypeInfo kListRow = {DType::kList, "sequence", 0, false, false, 1};
+constexpr DTypeInfo kNothingRow = {DType::kNothing, "empty optional", 0, false, false, 8};
+
 }  // namespace
 
 const DTypeInfo& InfoOf(DType dtype) {
+  if (dtype == DType::kList) return kListRow;
+  if (dtype == DType::kNothing) return kNothingRow;
   auto i = static_cast<size_t>(dtype);
   return i < kRows.size() ? kRows[i] : kRows[0];
 }

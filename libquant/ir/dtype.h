@@ -36,6 +36,9 @@ enum class DType : int32_t {
   kFloat8E8M0 = 24,
   kUint2 = 25,
   kInt2 = 26,
+  // Not ONNX's numbers: a value that is no tensor. See Tensor::OfList.
+  kList = 1001,
+  kNothing = 1002,
 };
 
 using float16 = Eigen::half;

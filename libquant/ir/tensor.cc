@@ -82,6 +82,26 @@ Tensor Tensor::OfStrings(Dims dims, std::shared_ptr<const std::vector<std::strin
   return t;
 }
 
+Tensor Tensor::OfList(std::vector<Tensor> items) {
+  Tensor t;
+  t.dtype_ = DType::kList;
+  t.size_ = static_cast<int64_t>(items.size());
+  t.dims_ = {t.size_};
+  t.payload_ = std::make_shared<const std::vector<Tensor>>(std::move(items));
+  return t;
+}
+
+Tensor Tensor::Nothing() {
+  Tensor t;
+  t.dtype_ = DType::kNothing;
+  return t;
+}
+
+const std::vector<Tensor>* Tensor::list() const {
+  auto p = std::get_if<std::shared_ptr<const std::vector<Tensor>>>(&payload_);
+  return p ? p->get() : nullptr;
+}
+
 const std::vector<std::string>* Tensor::strings() const {
   auto p = std::get_if<std::shared_ptr<const std::vector<std::string>>>(&payload_);
   return p ? p->get() : nullptr;
@@ -97,6 +117,10 @@ std::span<std::byte> Tensor::mutable_bytes() {
   return {buffer->data(), static_cast<size_t>(byte_size_)};
 }
 
+Tensor Tensor::InPlace(DType dtype, Dims dims) const {
+  return FromBuffer(dtype, std::move(dims), std::get<std::shared_ptr<Buffer>>(payload_));
+}
+
 Tensor Tensor::Reshaped(Dims dims) const {
   Tensor t = *this;
   t.dims_ = std::move(dims);
@@ -109,11 +133,12 @@ bool Tensor::SharesPayloadWith(const Tensor& other) const {
     return std::get<std::shared_ptr<Buffer>>(payload_) == std::get<std::shared_ptr<Buffer>>(other.payload_);
   if (auto a = file_range()) return *a == *other.file_range();
   if (auto a = deferred()) return a->producer == other.deferred()->producer && a->output == other.deferred()->output;
+  if (list() != nullptr) return list() == other.list();
   return strings() != nullptr && strings() == other.strings();
 }
 
 StatusOr<Tensor> Tensor::Materialize() const {
-  if (is_owned() || strings() != nullptr) return *this;
+  if (is_owned() || strings() != nullptr || list() != nullptr || dtype_ == DType::kNothing) return *this;
   if (file_range() != nullptr) {
     Tensor out = Allocate(dtype_, dims_);
     RETURN_IF_ERROR(ReadBytes(0, out.mutable_bytes()));

@@ -87,6 +87,10 @@ class Tensor {
   static Tensor FromBuffer(DType dtype, Dims dims, std::shared_ptr<Buffer> buffer);
   static Tensor FromFile(DType dtype, Dims dims, FileRange range);
   static Tensor FromProducer(DType dtype, Dims dims, Deferred deferred);
+  // In a run a value may also be a list of tensors (ONNX's sequence, dtype kList, dims [length]) or nothing (kNothing,
+  // an optional without a value; one with a value is that value).
+  static Tensor OfList(std::vector<Tensor> items);
+  static Tensor Nothing();
   static Tensor OfStrings(Dims dims, std::shared_ptr<const std::vector<std::string>> strings);
 
   DType dtype() const { return dtype_; }
@@ -100,6 +104,7 @@ class Tensor {
   const FileRange* file_range() const { return std::get_if<FileRange>(&payload_); }
   const Deferred* deferred() const { return std::get_if<Deferred>(&payload_); }
   const std::vector<std::string>* strings() const;
+  const std::vector<Tensor>* list() const;
 
   // Owned tensors only.
   std::span<const std::byte> bytes() const;
@@ -116,6 +121,13 @@ class Tensor {
 
   // The same payload under other dims of equal element count: no data moves.
   Tensor Reshaped(Dims dims) const;
+  // Owned, and no other tensor holds the bytes.
+  bool is_sole_owner() const {
+    const auto* buffer = std::get_if<std::shared_ptr<Buffer>>(&payload_);
+    return buffer != nullptr && buffer->use_count() == 1;
+  }
+  // Another tensor in this one's memory, of the same byte size: for one who may overwrite it.
+  Tensor InPlace(DType dtype, Dims dims) const;
   // True when both share one payload (the same buffer, file range, or producer output).
   bool SharesPayloadWith(const Tensor& other) const;
 
@@ -132,7 +144,7 @@ class Tensor {
   int64_t size_ = 0;
   int64_t byte_size_ = 0;
   std::variant<std::monostate, std::shared_ptr<Buffer>, FileRange, Deferred,
-               std::shared_ptr<const std::vector<std::string>>>
+               std::shared_ptr<const std::vector<std::string>>, std::shared_ptr<const std::vector<Tensor>>>
       payload_;
 };
 

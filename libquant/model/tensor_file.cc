@@ -1,5 +1,7 @@
 #include "libquant/model/tensor_file.h"
 
+#include <onnx/onnx-data.pb.h>
+
 #include <exception>
 
 #include "libquant/model/external_files.h"
@@ -28,7 +30,52 @@ StatusOr<NamedTensor> ReadParts(const std::shared_ptr<const File>& file) {
   return NamedTensor(std::move(name), *std::move(tensor));
 }
 
+constexpr int64_t kMostValueBytes = int64_t{1} << 30;
+
+StatusOr<Tensor> OwnedTensor(onnx::TensorProto&& proto) {
+  ASSIGN_OR_RETURN(const Tensor tensor, TensorFromProto(std::move(proto), {}, "a stored tensor"));
+  return tensor.Materialize();
+}
+
+StatusOr<Tensor> ListOf(onnx::SequenceProto& proto) {
+  std::vector<Tensor> items;
+  for (onnx::TensorProto& item : *proto.mutable_tensor_values()) {
+    ASSIGN_OR_RETURN(Tensor tensor, OwnedTensor(std::move(item)));
+    items.push_back(std::move(tensor));
+  }
+  const bool tensors = proto.elem_type() == onnx::SequenceProto::TENSOR || proto.elem_type() == 0;
+  if (!tensors) return Unsupported("a sequence of anything but tensors");
+  return Tensor::OfList(std::move(items));
+}
+
+StatusOr<Tensor> OptionalOf(onnx::OptionalProto& proto) {
+  if (proto.has_tensor_value()) return OwnedTensor(std::move(*proto.mutable_tensor_value()));
+  if (proto.has_sequence_value()) return ListOf(*proto.mutable_sequence_value());
+  if (proto.elem_type() == onnx::OptionalProto::UNDEFINED) return Tensor::Nothing();
+  return Unsupported("an optional of anything but a tensor or a sequence");
+}
+
+template <typename Proto, typename Take>
+StatusOr<Tensor> ReadProto(const std::string& path, const Take& take) {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadTextFile(path, kMostValueBytes));
+  Proto proto;
+  if (!ParseMessage(bytes, &proto)) return DataError("{}: it is not the kind of value that the model takes", path);
+  StatusOr<Tensor> value = take(proto);
+  if (!value.ok()) return WithContext(value.status(), path);
+  return value;
+}
+
 }  // namespace
+
+StatusOr<Tensor> ReadValueFile(const std::string& path, const Value& value) {
+  onnx::ValueInfoProto info;
+  if (value.dtype == DType::kUndefined && ParseMessage(value.info_extra, &info)) {
+    if (info.type().has_sequence_type()) return ReadProto<onnx::SequenceProto>(path, ListOf);
+    if (info.type().has_optional_type()) return ReadProto<onnx::OptionalProto>(path, OptionalOf);
+  }
+  ASSIGN_OR_RETURN(const NamedTensor tensor, ReadTensorFile(path));
+  return tensor.second.Materialize();
+}
 
 StatusOr<NamedTensor> ReadTensorFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const File> file, File::Open(path));

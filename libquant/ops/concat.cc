@@ -1,6 +1,7 @@
 // Concat and Split: runs of elements put together or taken apart along an axis.
+#include "libquant/ops/concat.h"
+
 #include <cstring>
-#include <numeric>
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/axes.h"
@@ -10,38 +11,12 @@ namespace quant {
 namespace {
 
 Status EvalConcat(KernelContext& context) {
-  const Tensor& first = context.in(0);
-  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(context.attributes().Int("axis", 1), first.rank()));
-  const auto a = static_cast<size_t>(axis);
-  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(first));
-  Dims dims = first.dims();
-  dims[a] = 0;
+  std::vector<const Tensor*> parts;
   for (int i = 0; i < context.input_count(); ++i) {
-    const Tensor* x = context.input(i);
-    if (x == nullptr) return DataError("input {} is left out", i);
-    Dims like = x->dims();
-    if (x->dtype() != first.dtype() || x->rank() != first.rank())
-      return DataError("{} beside {}", Describe(*x), Describe(first));
-    like[a] = first.dims()[a];
-    if (like != first.dims()) return DataError("{} beside {} along axis {}", Describe(*x), Describe(first), axis);
-    const auto total = CheckedAdd(dims[a], x->dims()[a]);
-    if (!total) return DataError("the result is too large");
-    dims[a] = *total;
+    if (context.input(i) == nullptr) return DataError("input {} is left out", i);
+    parts.push_back(context.input(i));
   }
-  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, first.dtype(), dims));
-  const int64_t outer = ProductOf(dims, 0, a);
-  const int64_t inner = ProductOf(dims, a + 1, dims.size()) * element;
-  const int64_t row = dims[a] * inner;
-  int64_t at = 0;
-  for (int i = 0; i < context.input_count(); ++i) {
-    const Tensor& x = context.in(i);
-    const int64_t run = x.dims()[a] * inner;
-    for (int64_t o = 0; run > 0 && o < outer; ++o) {
-      std::memcpy(out->mutable_bytes().data() + o * row + at, x.bytes().data() + o * run, static_cast<size_t>(run));
-    }
-    at += run;
-  }
-  return OkStatus();
+  return ConcatTensors(context, parts, context.attributes().Int("axis", 1));
 }
 
 // Sizes of the parts: given (attribute below opset 13, input from there), or equal with a short last one.
@@ -72,23 +47,63 @@ StatusOr<std::vector<int64_t>> PartSizes(const KernelContext& context, int64_t d
 Status EvalSplit(KernelContext& context) {
   const Tensor& x = context.in(0);
   ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(context.attributes().Int("axis", 0), x.rank()));
-  const auto a = static_cast<size_t>(axis);
-  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, PartSizes(context, x.dims()[a]));
-  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(x));
-  const std::vector<int64_t> strides = DenseStrides(x.dims());
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, PartSizes(context, x.dims()[static_cast<size_t>(axis)]));
   int64_t at = 0;
   for (int i = 0; i < context.output_count(); ++i) {
-    Dims dims = x.dims();
-    dims[a] = sizes[static_cast<size_t>(i)];
-    ASSIGN_OR_RETURN(Tensor * out, context.Allocate(i, x.dtype(), dims));
-    if (out->size() > 0)
-      StridedCopy(x.bytes().data(), at * strides[a], dims, strides, element, out->mutable_bytes().data());
-    at += dims[a];
+    const int64_t size = sizes[static_cast<size_t>(i)];
+    ASSIGN_OR_RETURN(Tensor part, PartAlong(context, x, axis, at, size));
+    context.Set(i, std::move(part));
+    at += size;
   }
   return OkStatus();
 }
 
 }  // namespace
+
+Status ConcatTensors(KernelContext& context, std::span<const Tensor* const> parts, int64_t given_axis) {
+  const Tensor& first = *parts[0];
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(given_axis, first.rank()));
+  const auto a = static_cast<size_t>(axis);
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(first));
+  Dims dims = first.dims();
+  dims[a] = 0;
+  for (const Tensor* x : parts) {
+    Dims like = x->dims();
+    if (x->dtype() != first.dtype() || x->rank() != first.rank())
+      return DataError("{} beside {}", Describe(*x), Describe(first));
+    like[a] = first.dims()[a];
+    if (like != first.dims()) return DataError("{} beside {} along axis {}", Describe(*x), Describe(first), axis);
+    const auto total = CheckedAdd(dims[a], x->dims()[a]);
+    if (!total) return DataError("the result is too large");
+    dims[a] = *total;
+  }
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, first.dtype(), dims));
+  const int64_t outer = ProductOf(dims, 0, a);
+  const int64_t inner = ProductOf(dims, a + 1, dims.size()) * element;
+  const int64_t row = dims[a] * inner;
+  int64_t at = 0;
+  for (const Tensor* x : parts) {
+    const int64_t run = x->dims()[a] * inner;
+    for (int64_t o = 0; run > 0 && o < outer; ++o) {
+      std::memcpy(out->mutable_bytes().data() + o * row + at, x->bytes().data() + o * run, static_cast<size_t>(run));
+    }
+    at += run;
+  }
+  return OkStatus();
+}
+
+StatusOr<Tensor> PartAlong(const KernelContext& context, const Tensor& x, int64_t axis, int64_t begin, int64_t length) {
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(x));
+  const std::vector<int64_t> strides = DenseStrides(x.dims());
+  Dims dims = x.dims();
+  dims[static_cast<size_t>(axis)] = length;
+  Tensor out = Tensor::FromBuffer(x.dtype(), dims, context.Scratch(BytesFor(x.dtype(), dims).value()));
+  if (out.size() > 0) {
+    StridedCopy(x.bytes().data(), begin * strides[static_cast<size_t>(axis)], dims, strides, element,
+                out.mutable_bytes().data());
+  }
+  return out;
+}
 
 const OpDef& ConcatOp() {
   static const OpDef def = {.name = "Concat",

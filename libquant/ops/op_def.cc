@@ -14,6 +14,19 @@ StatusOr<Tensor*> KernelContext::Allocate(int i, DType dtype, Dims dims) {
   return &out;
 }
 
+StatusOr<Tensor*> KernelContext::AllocateOverInput(int i, DType dtype, Dims dims) {
+  for (int k = 0; i < output_count() && k < input_count(); ++k) {
+    const Tensor* t = input(k);
+    if (t == nullptr || !Says(call_.last_read, k) || t->dtype() != dtype || t->dims() != dims || !t->is_sole_owner()) {
+      continue;
+    }
+    Tensor& out = outputs_[static_cast<size_t>(i)];
+    out = t->InPlace(dtype, std::move(dims));
+    return &out;
+  }
+  return Allocate(i, dtype, std::move(dims));
+}
+
 #define NIBBLE_OP(name) const OpDef& name##Op();
 #include "libquant/ops/ops.def"
 #undef NIBBLE_OP

@@ -19,46 +19,81 @@
 
 namespace quant {
 
+// What a node's kernel keeps from call to call: constant inputs in the order it reads them, say.
+struct NodeMemory {
+  std::shared_ptr<const void> kept;
+};
+
+// What follows a node element by element, done while its results are still in cache: changes `count` elements of the
+// output in place, the first being element `begin` of the whole.
+using Tail = std::function<void(float* data, int64_t begin, int64_t count)>;
+// The tail of a float32 output of these dims; an empty function when there is none.
+using TailMaker = std::function<Tail(const Dims& dims)>;
+
+// What a kernel is called with; all it refers to outlives the call.
+struct KernelCall {
+  const Attributes& attributes;
+  int64_t version = 0;                    // of the operator's domain that the model imports
+  std::span<const Tensor* const> inputs;  // null for an optional input left out
+  std::span<const bool> wanted;           // per output: does anyone read it?
+  // Per input; an empty span says no for all.
+  std::span<const bool> constant = {};   // the same tensor in every call of this node
+  std::span<const bool> last_read = {};  // nobody reads the value after this call
+  NodeMemory* memory = nullptr;
+  const TailMaker* tail = nullptr;  // for operators that say so (OpDef::applies_tail)
+};
+
 // What a kernel sees: tensors and attributes, never the graph.
 class KernelContext {
  public:
   using Allocator = std::function<std::shared_ptr<Buffer>(int64_t bytes)>;
-  // `inputs` hold null for an optional input left out; `wanted[i]` says whether anyone reads output i.
-  KernelContext(const Attributes& attributes, int64_t version, std::span<const Tensor* const> inputs,
-                std::span<const bool> wanted, const Allocator& allocator)
-      : attributes_(attributes),
-        version_(version),
-        inputs_(inputs),
-        wanted_(wanted),
-        allocator_(allocator),
-        outputs_(wanted.size()) {}
+  KernelContext(const KernelCall& call, const Allocator& allocator)
+      : call_(call), allocator_(allocator), outputs_(call.wanted.size()) {}
 
-  const Attributes& attributes() const { return attributes_; }
+  const Attributes& attributes() const { return call_.attributes; }
   // The opset version of the operator's domain that the model imports.
-  int64_t version() const { return version_; }
+  int64_t version() const { return call_.version; }
 
-  int input_count() const { return static_cast<int>(inputs_.size()); }
+  int input_count() const { return static_cast<int>(call_.inputs.size()); }
   // Null when the optional input is left out, also past the end. Always owned.
-  const Tensor* input(int i) const { return i < input_count() ? inputs_[static_cast<size_t>(i)] : nullptr; }
+  const Tensor* input(int i) const { return i < input_count() ? call_.inputs[static_cast<size_t>(i)] : nullptr; }
   // A required input; the session has checked that it is there (OpDef::min_inputs).
-  const Tensor& in(int i) const { return *inputs_[static_cast<size_t>(i)]; }
+  const Tensor& in(int i) const { return *call_.inputs[static_cast<size_t>(i)]; }
+  // Whether input i is the same tensor in every call of this node.
+  bool is_constant(int i) const { return Says(call_.constant, i); }
 
-  int output_count() const { return static_cast<int>(wanted_.size()); }
-  bool wanted(int i) const { return i < output_count() && wanted_[static_cast<size_t>(i)]; }
+  int output_count() const { return static_cast<int>(call_.wanted.size()); }
+  bool wanted(int i) const { return i < output_count() && call_.wanted[static_cast<size_t>(i)]; }
   // Makes output i, uninitialised, from the session's buffer pool. DataError when dims are negative or overflow.
   StatusOr<Tensor*> Allocate(int i, DType dtype, Dims dims);
+  // The same, in the memory of the first input that nobody needs any more and that has this dtype and these dims. For
+  // kernels that read no element of an input after writing the output's element of the same index.
+  StatusOr<Tensor*> AllocateOverInput(int i, DType dtype, Dims dims);
   // Makes output i an existing tensor, say an input under other dims: no data moves.
   void Set(int i, Tensor tensor) { outputs_[static_cast<size_t>(i)] = std::move(tensor); }
   // A scratch buffer from the same pool.
   std::shared_ptr<Buffer> Scratch(int64_t bytes) const { return allocator_(bytes); }
 
+  // What `make` (returning a T) made in this node's first call, for what depends on constant inputs alone. A node
+  // keeps one thing.
+  template <typename T, typename Make>
+  std::shared_ptr<const T> Kept(const Make& make) const {
+    if (call_.memory == nullptr) return std::make_shared<const T>(make());
+    if (call_.memory->kept == nullptr) call_.memory->kept = std::make_shared<const T>(make());
+    return std::static_pointer_cast<const T>(call_.memory->kept);
+  }
+
+  // What is to be done to each element of a float32 output 0 of these dims, once; often empty. A kernel that asks does
+  // it.
+  Tail TailFor(const Dims& dims) const { return call_.tail == nullptr ? Tail() : (*call_.tail)(dims); }
+
   std::vector<Tensor>& outputs() { return outputs_; }
 
  private:
-  const Attributes& attributes_;
-  int64_t version_;
-  std::span<const Tensor* const> inputs_;
-  std::span<const bool> wanted_;
+  static bool Says(std::span<const bool> flags, int i) {
+    return static_cast<size_t>(i) < flags.size() && flags[static_cast<size_t>(i)];
+  }
+  const KernelCall call_;
   const Allocator& allocator_;
   std::vector<Tensor> outputs_;
 };
@@ -150,6 +185,11 @@ struct OpDef {
   std::optional<IndexInput> index_input = std::nullopt;
   const SchemaRow* schema = nullptr;  // of operators that ONNX doesn't define
   std::string_view summary = "";      // one line for docs/ops.md
+  // The operator as a Tail on its input `through`, of these dims and float32; an empty function when it is none with
+  // these attributes and inputs. inputs[through] is null; the others that the node has are known.
+  Tail (*as_tail)(const KernelCall& call, int through, const Dims& dims) = nullptr;
+  bool takes_lists = false;   // inputs and outputs may be lists of tensors or nothing (Tensor::OfList, Nothing)
+  bool applies_tail = false;  // the kernel asks for KernelContext::TailFor
 };
 
 // All operators, in the order of ops.def.

@@ -124,7 +124,11 @@ const OpDef& UnsqueezeOp() {
   return def;
 }
 const OpDef& IdentityOp() {
-  static const OpDef def = Mover("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, 1, EvalIdentity, "The input");
+  static const OpDef def = [] {
+    OpDef op = Mover("Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, 1, EvalIdentity, "The input");
+    op.takes_lists = true;
+    return op;
+  }();
   return def;
 }
 const OpDef& DropoutOp() {

@@ -47,13 +47,14 @@ bool NamePatterns::NamesExactly(const std::vector<std::string_view>& names) cons
   return false;
 }
 
-Status NamePatterns::CheckAllMatched(const std::vector<std::string>& examples) const {
+Status NamePatterns::CheckAllMatched(std::string_view what, std::string_view kind,
+                                     const std::vector<std::string>& examples) const {
   for (const Pattern& p : patterns_) {
     if (p.matched) continue;
     std::string hint;
     for (size_t i = 0; i < std::min<size_t>(3, examples.size()); ++i) hint += (i ? ", " : "") + examples[i];
-    return UsageError("{} '{}' matches no weight and no node that reads one; there are {} weights, such as {}", option_,
-                      p.text, examples.size(), hint.empty() ? "none" : hint);
+    return UsageError("{} '{}' matches no {}; there are {} {}, such as {}", option_, p.text, what, examples.size(),
+                      kind, hint.empty() ? "none" : hint);
   }
   return OkStatus();
 }

@@ -27,8 +27,9 @@ class NamePatterns {
   const std::string* Match(const std::vector<std::string_view>& names);
   // True when a pattern is one of the names letter for letter, not by a wider match.
   bool NamesExactly(const std::vector<std::string_view>& names) const;
-  // UsageError naming the patterns that never matched; `examples` are names the user could have meant.
-  Status CheckAllMatched(const std::vector<std::string>& examples) const;
+  // UsageError naming the first pattern that never matched "no `what`"; `examples` are names of `kind` that the user
+  // could have meant.
+  Status CheckAllMatched(std::string_view what, std::string_view kind, const std::vector<std::string>& examples) const;
 
  private:
   NamePatterns();

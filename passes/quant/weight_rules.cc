@@ -75,10 +75,13 @@ StatusOr<WeightRules::Ruling> WeightRules::RuleOn(const Graph& graph, const Floa
 }
 
 Status WeightRules::CheckAllUsed(const std::vector<std::string>& weight_names) const {
-  RETURN_IF_ERROR(skip_.CheckAllMatched(weight_names));
-  RETURN_IF_ERROR(only_.CheckAllMatched(weight_names));
+  const auto check_matched = [&](const NamePatterns& patterns) {
+    return patterns.CheckAllMatched("weight and no node that reads one", "weights", weight_names);
+  };
+  RETURN_IF_ERROR(check_matched(skip_));
+  RETURN_IF_ERROR(check_matched(only_));
   for (const Rule& rule : rules_) {
-    RETURN_IF_ERROR(rule.pattern.CheckAllMatched(weight_names));
+    RETURN_IF_ERROR(check_matched(rule.pattern));
     if (!rule.used) return UsageError("{} matches no weight that an earlier rule leaves to it", rule.rule->Label());
   }
   for (const std::string& type : options_->skip_op) {

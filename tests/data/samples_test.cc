@@ -15,12 +15,6 @@ Dim Fixed(int64_t n) { return {n, {}}; }
 
 InputSpec Spec(const std::string& name, DType dtype, Shape shape) { return {name, dtype, std::move(shape), 0}; }
 
-void WriteNpy(const std::string& path, const Tensor& t) {
-  std::ofstream out(path, std::ios::binary);
-  out << NpyHeaderFor(t.dtype(), t.dims());
-  out.write(reinterpret_cast<const char*>(t.bytes().data()), static_cast<std::streamsize>(t.bytes().size()));
-}
-
 // Stands in for ONNX's tensor files: a .npy with the name, "=", in front.
 StatusOr<std::pair<std::string, Tensor>> FakeTensorFile(const std::string& path) {
   const std::string bytes = ReadBytes(path);
@@ -132,8 +126,8 @@ TEST_CASE("one .npy feeds a model of one input") {
 TEST_CASE("a folder of .npy is one archive, a folder of .npz one sample each") {
   TempFolder folder;
   const std::string arrays = folder.MakeFolder("arrays");
-  WriteNpy(arrays + "/x.npy", Make<float>({2, 1}, {1, 2}));
-  WriteNpy(arrays + "/label.npy", Make<int64_t>({2}, {0, 1}));
+  REQUIRE(WriteNpy(arrays + "/x.npy", Make<float>({2, 1}, {1, 2})).ok());
+  REQUIRE(WriteNpy(arrays + "/label.npy", Make<int64_t>({2}, {0, 1})).ok());
   std::ofstream(arrays + "/README.md") << "about";
   const std::vector<InputSpec> inputs = {Spec("x", DType::kFloat, {kBatch, Fixed(1)})};
   CHECK(MustOpen(arrays, inputs)->count() == 2);
@@ -148,7 +142,7 @@ TEST_CASE("a folder of .npy is one archive, a folder of .npz one sample each") {
   auto strict = MustOpen(archives, {Spec("x", DType::kFloat, {Fixed(1), Fixed(1)})});
   CHECK(LoadError(*strict, 1).find("has 2 rows; in a folder each archive is one sample") != std::string::npos);
 
-  WriteNpy(archives + "/x.npy", Make<float>({1, 1}, {1}));
+  REQUIRE(WriteNpy(archives + "/x.npy", Make<float>({1, 1}, {1})).ok());
   CHECK(OpenError(archives, inputs).find("both .npz and .npy") != std::string::npos);
   CHECK(OpenError(folder.MakeFolder("nothing"), inputs).find("holds no samples") != std::string::npos);
 }
@@ -187,7 +181,7 @@ TEST_CASE("test_data_set folders: by number, inputs by name or by position, outp
 
 TEST_CASE("labels are a row of integers, as an array or as text") {
   TempFolder folder;
-  WriteNpy(folder / "l.npy", Make<uint8_t>({3}, {0, 255, 7}));
+  REQUIRE(WriteNpy(folder / "l.npy", Make<uint8_t>({3}, {0, 255, 7})).ok());
   CHECK(*ReadLabels(folder / "l.npy") == std::vector<int64_t>{0, 255, 7});
   CHECK(*ReadLabels(folder.Write("l.txt", "3\r\n-1\n12 \n\n")) == std::vector<int64_t>{3, -1, 12});
   CHECK(*ReadLabels(folder.Write("l2.txt", "3\n4")) == std::vector<int64_t>{3, 4});
@@ -202,9 +196,9 @@ TEST_CASE("labels are a row of integers, as an array or as text") {
   CHECK(error(folder.Write("big.txt", "99999999999999999999\n")).find("line 1") != std::string::npos);
   CHECK(error(folder.Write("none.txt", "")).find("0 bytes") != std::string::npos);
   CHECK(error(Testdata("grid.npy")).find("float32[3x4]; labels are one row of integers") != std::string::npos);
-  WriteNpy(folder / "f.npy", Make<float>({1}, {1}));
+  REQUIRE(WriteNpy(folder / "f.npy", Make<float>({1}, {1})).ok());
   CHECK(error(folder / "f.npy").find("labels are integers") != std::string::npos);
-  WriteNpy(folder / "u.npy", Make<uint64_t>({1}, {~uint64_t{0}}));
+  REQUIRE(WriteNpy(folder / "u.npy", Make<uint64_t>({1}, {~uint64_t{0}})).ok());
   CHECK(error(folder / "u.npy").find("18446744073709551615") != std::string::npos);
 }
 

@@ -26,8 +26,8 @@ struct Runner {
     REQUIRE(made.ok());
     session = std::move(*made);
   }
-  NamedTensors operator()(const NamedTensors& feeds, const Session::Probe& probe = nullptr) {
-    auto out = session->Run(feeds, probe);
+  NamedTensors operator()(const NamedTensors& feeds, const RunHooks::Probe& probe = nullptr) {
+    auto out = session->Run(feeds, {.probe = probe});
     INFO(Message(out.status()));
     REQUIRE(out.ok());
     return std::move(*out);
@@ -83,8 +83,10 @@ TEST_CASE("the probe sees what the taken branch makes, then the node's output") 
 TEST_CASE("an error of the probe inside a body ends the run, and the next run is whole") {
   Runner run(kIf);
   const NamedTensors feeds = {{"c", Bool(true)}, {"x", Floats({2}, {1, 2})}};
-  const auto out = run.session->Run(
-      feeds, [](const std::string& name, const Tensor&) { return name == "p" ? DataError("enough") : OkStatus(); });
+  const auto stop_at_p = [](const std::string& name, const Tensor&) {
+    return name == "p" ? DataError("enough") : OkStatus();
+  };
+  const auto out = run.session->Run(feeds, {.probe = stop_at_p});
   REQUIRE(!out.ok());
   CHECK(Has(Message(out.status()), "enough"));
   CHECK(FloatsOf(run(feeds)[0].second) == Numbers{11, 22});

@@ -31,8 +31,8 @@ std::unique_ptr<Session> MustCreate(const Model& model, SessionOptions options =
   return std::move(session).value();
 }
 
-NamedTensors MustRun(Session& session, const NamedTensors& feeds, const Session::Probe& probe = nullptr) {
-  auto out = session.Run(feeds, probe);
+NamedTensors MustRun(Session& session, const NamedTensors& feeds, const RunHooks::Probe& probe = nullptr) {
+  auto out = session.Run(feeds, {.probe = probe});
   INFO(out.status());
   REQUIRE(out.ok());
   return std::move(out).value();
@@ -67,9 +67,10 @@ TEST_CASE("the probe sees each value as it is made, and can stop the run") {
   });
   CHECK(seen == std::vector<std::string>{"product float32[1x3]", "sum float32[1x3]", "y float32[1x3]"});
   int calls = 0;
-  const auto stopped = session->Run({{"x", Floats({1, 2}, {1, 1})}}, [&](const std::string&, const Tensor&) {
+  const auto stop_at_second = [&](const std::string&, const Tensor&) {
     return ++calls == 2 ? DataError("enough") : OkStatus();
-  });
+  };
+  const auto stopped = session->Run({{"x", Floats({1, 2}, {1, 1})}}, {.probe = stop_at_second});
   CHECK(ErrorOf(stopped.status()) == "enough");
   CHECK(calls == 2);
 }

@@ -30,8 +30,13 @@ inline StatusOr<std::vector<Tensor>> RunOp(const OpDef& op, const std::vector<Te
   for (const Tensor& t : inputs) pointers.push_back(t.defined() ? &t : nullptr);
   const KernelContext::Allocator allocator = [](int64_t bytes) { return std::make_shared<Buffer>(bytes); };
   const bool wanted[8] = {true, true, true, true, true, true, true, true};
-  KernelContext context(attributes, call.version, pointers, std::span(wanted, static_cast<size_t>(call.outputs)),
-                        allocator);
+  const KernelCall kernel_call = {
+      .attributes = attributes,
+      .version = call.version,
+      .inputs = pointers,
+      .wanted = std::span(wanted, static_cast<size_t>(call.outputs)),
+  };
+  KernelContext context(kernel_call, allocator);
   RETURN_IF_ERROR(op.eval(context));
   return std::move(context.outputs());
 }
