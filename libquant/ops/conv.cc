@@ -1,9 +1,11 @@
 // Conv: y[n, m, o] = bias[m] + sum over c, k of w[m, c, k] * x[n, c, o * stride - pad + k * dilation].
 #include <algorithm>
+#include <type_traits>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/conv_plan.h"
+#include "libquant/ops/conv_shift.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/gemm.h"
 #include "libquant/ops/scratch.h"
@@ -15,10 +17,11 @@ namespace {
 constexpr int64_t kPanelElements = 256 * 1024;
 constexpr int64_t kMaxColumns = 512;
 constexpr int64_t kMinColumns = 96;
-constexpr int64_t kFilterTile = 256;
+constexpr int64_t kFilterTile = 240;
 // With fewer tiles than this, filters are split further so that threads have work.
 constexpr int64_t kWantedTiles = 16;
-constexpr int64_t kMinFilterTile = 64;
+constexpr int64_t kMinFilterTile = 48;
+constexpr int64_t kRowMultiple = 48;  // of the matrix kernel's rows, as packed rows ask
 
 struct Tiles {
   int64_t columns, filters;
@@ -32,15 +35,36 @@ Tiles ChooseTiles(const ConvPlan& plan) {
   t.column_count = CeilDiv(plan.out_plane, t.columns);
   const int64_t others = std::max<int64_t>(plan.batch * plan.groups * t.column_count, 1);
   const int64_t even = CeilDiv(plan.out_channels, CeilDiv(kWantedTiles, others));
-  t.filters = TileSize(plan.out_channels, std::clamp(even, kMinFilterTile, kFilterTile));
+  t.filters = TileSize(plan.out_channels, std::clamp(even, kMinFilterTile, kFilterTile), kRowMultiple);
   t.filter_count = CeilDiv(plan.out_channels, t.filters);
   return t;
 }
 
+// The weights of each group in the order of the float32 kernel, where they are the same in every run.
+using Weights = std::vector<PackedRows>;
 template <typename T>
-void ConvByProduct(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias, T* y) {
+std::shared_ptr<const Weights> PackedWeights(const KernelContext& context, const ConvPlan& plan, const T* w) {
+  if constexpr (std::is_same_v<T, float>) {
+    const int64_t filters = plan.out_channels, k = plan.reduction();
+    if (context.is_constant(1)) {
+      return context.Kept<Weights>([&] {
+        Weights out;
+        for (int64_t g = 0; g < plan.groups; ++g) {
+          out.emplace_back(MatrixRef<float>{w + g * filters * k, k}, filters, k);
+        }
+        return out;
+      });
+    }
+  }
+  return nullptr;
+}
+
+template <typename T>
+void ConvByProduct(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
+                   const Tail& tail, T* y) {
   const Tiles tiles = ChooseTiles(plan);
   const int64_t k = plan.reduction();
+  const std::shared_ptr<const Weights> weights = PackedWeights(context, plan, w);
   const bool direct = plan.is_pointwise();
   ScratchPool scratch(context, direct ? 0 : k * tiles.columns * static_cast<int64_t>(sizeof(T)));
   ParallelFor(plan.batch * plan.groups * tiles.column_count * tiles.filter_count, [&](int64_t item) {
@@ -61,7 +85,15 @@ void ConvByProduct(const KernelContext& context, const ConvPlan& plan, const T* 
     for (int64_t m = 0; m < filters && bias != nullptr; ++m) {
       std::fill_n(out + m * plan.out_plane, columns, bias[filter + m]);
     }
-    GemmTile<T>({filters, columns, k}, {{w + filter * k, k}, panel, out, plan.out_plane, bias != nullptr});
+    const PackedRows* packed = nullptr;
+    if (weights != nullptr) packed = &(*weights)[static_cast<size_t>(image_group % plan.groups)];
+    GemmTile<T>({filters, columns, k},
+                {{w + filter * k, k}, panel, out, plan.out_plane, bias != nullptr, packed, first});
+    if constexpr (std::is_same_v<T, float>) {
+      for (int64_t m = 0; m < filters && tail; ++m) {
+        tail(out + m * plan.out_plane, out + m * plan.out_plane - y, columns);
+      }
+    }
   });
 }
 
@@ -70,6 +102,7 @@ Status EvalConv(KernelContext& context) {
   const Tensor* bias = context.input(2);
   RETURN_IF_ERROR(SameTypes(context, {1, 2}));
   ASSIGN_OR_RETURN(const ConvPlan plan, PlanConv(context, x, w, bias));
+  const Tail tail = x.dtype() == DType::kFloat ? context.TailFor(plan.out_dims) : Tail();
   return WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));
@@ -77,9 +110,12 @@ Status EvalConv(KernelContext& context) {
     ASSIGN_OR_RETURN(const auto bs, FloatInput<T>::Of(context, bias));
     ASSIGN_OR_RETURN(auto y, FloatOutput<T>::Make(context, 0, x.dtype(), plan.out_dims));
     if (plan.is_depthwise()) {
-      DepthwiseConv<T>(context, plan, xs.data(), ws.data(), bs.data(), y.data());
+      DepthwiseConv<T>(context, plan, xs.data(), ws.data(), bs.data(), tail, y.data());
+    } else if (std::is_same_v<T, float> && !plan.is_pointwise() && SuitsConvByShift(plan)) {
+      if constexpr (std::is_same_v<T, float>)
+        ConvByShift(context, plan, xs.data(), ws.data(), bs.data(), tail, y.data());
     } else {
-      ConvByProduct<T>(context, plan, xs.data(), ws.data(), bs.data(), y.data());
+      ConvByProduct<T>(context, plan, xs.data(), ws.data(), bs.data(), tail, y.data());
     }
     return y.Finish();
   });
@@ -96,6 +132,7 @@ const OpDef& ConvOp() {
       .role = Weighted{0, 1, 2, [](const Attributes&, int64_t) -> int64_t { return 0; }, nullptr},
       .exactness = Exactness::kRounding,
       .summary = "Convolution over one to three spatial axes, with groups, dilations and auto_pad",
+      .applies_tail = true,
   };
   return def;
 }

@@ -3,10 +3,12 @@
 // Outputs are made in blocks that may run past the end of a line; what lies there is overwritten by the next line.
 #include <Eigen/Core>
 #include <algorithm>
+#include <type_traits>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/conv_plan.h"
+#include "libquant/ops/deinterleave.h"
 #include "libquant/ops/scratch.h"
 
 namespace quant {
@@ -61,14 +63,8 @@ void CopyPlane(const WindowAxis& h, const WindowAxis& w, const DepthwisePlan& pl
   for (int64_t i = 0; i < h.in; ++i, x += w.in) {
     for (const PhaseColumns& phase : plan.phases) {
       for (int64_t j = 0; j < phase.lo; ++j) out[j] = 0;
-      if (w.stride == 1 && phase.hi - phase.lo >= 64) {
-        std::copy(x + (phase.first + phase.lo), x + (phase.first + phase.hi), out + phase.lo);
-      } else if (w.stride == 1) {
-        for (int64_t j = phase.lo; j < phase.hi; ++j) out[j] = x[phase.first + j];
-      } else if (w.stride == 2) {
-        for (int64_t j = phase.lo; j < phase.hi; ++j) out[j] = x[phase.first + 2 * j];
-      } else {
-        for (int64_t j = phase.lo; j < phase.hi; ++j) out[j] = x[phase.first + j * w.stride];
+      if (phase.lo < phase.hi) {
+        CopyEveryNth(x + (phase.first + phase.lo * w.stride), w.stride, phase.hi - phase.lo, out + phase.lo);
       }
       for (int64_t j = phase.hi; j < run; ++j) out[j] = 0;
       out += run;
@@ -143,7 +139,8 @@ constexpr int64_t kPieceElements = 16384;
 }  // namespace
 
 template <typename T>
-void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias, T* y) {
+void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
+                   const Tail& tail, T* y) {
   const auto &h = plan.axes[1], &col = plan.axes[2];
   const DepthwisePlan depthwise = PlanDepthwise(plan);
   // The last block of the last row reads past it.
@@ -158,15 +155,19 @@ void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* 
       CopyPlane(h, col, depthwise, x + item * plan.in_plane, plane);
       for (int64_t m = 0; m < plan.out_channels; ++m) {
         const int64_t filter = item % plan.groups * plan.out_channels + m;
-        FilterPlane(plan, depthwise, plane, w + filter * plan.taps, bias != nullptr ? bias[filter] : T{0},
-                    y + (item * plan.out_channels + m) * plan.out_plane);
+        const int64_t at = (item * plan.out_channels + m) * plan.out_plane;
+        FilterPlane(plan, depthwise, plane, w + filter * plan.taps, bias != nullptr ? bias[filter] : T{0}, y + at);
+        if constexpr (std::is_same_v<T, float>) {
+          if (tail) tail(y + at, at, plan.out_plane);
+        }
       }
     }
   });
 }
 
-template void DepthwiseConv(const KernelContext&, const ConvPlan&, const float*, const float*, const float*, float*);
+template void DepthwiseConv(const KernelContext&, const ConvPlan&, const float*, const float*, const float*,
+                            const Tail&, float*);
 template void DepthwiseConv(const KernelContext&, const ConvPlan&, const double*, const double*, const double*,
-                            double*);
+                            const Tail&, double*);
 
 }  // namespace quant

@@ -3,23 +3,10 @@
 #include <algorithm>
 
 #include "libquant/base/checked.h"
+#include "libquant/ops/deinterleave.h"
 
 namespace quant {
 namespace {
-
-// out[i] = in[i * stride]. Short runs are not worth a call.
-template <typename T>
-void CopyStrided(const T* in, int64_t stride, int64_t count, T* out) {
-  if (stride == 1 && count >= 64) {
-    std::copy(in, in + count, out);
-  } else if (stride == 1) {
-    for (int64_t i = 0; i < count; ++i) out[i] = in[i];
-  } else if (stride == 2) {
-    for (int64_t i = 0; i < count; ++i) out[i] = in[2 * i];
-  } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = in[i * stride];
-  }
-}
 
 // Output columns [first, last) whose tap at this offset lies inside the input row.
 struct ColumnRange {
@@ -51,7 +38,7 @@ void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64
       hi = std::clamp(inside.last - column, lo, count);
       const T* row = channel + (id * h.in + ih) * w.in;
       for (int64_t i = hi; i < count; ++i) out[i] = padding;
-      if (lo < hi) CopyStrided(row + (w.start(column + lo) + tap[2] * w.dilation), w.stride, hi - lo, out + lo);
+      if (lo < hi) CopyEveryNth(row + (w.start(column + lo) + tap[2] * w.dilation), w.stride, hi - lo, out + lo);
     }
     for (int64_t i = 0; i < lo; ++i) out[i] = padding;
     out += count;

@@ -32,8 +32,9 @@ StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const
 template <typename T>
 void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T padding, T* panel);
 
-// y[n, c * multiplier + m] = bias + windows of x[n, c] * w: one plane at a time, no panel.
+// y[n, c * multiplier + m] = bias + windows of x[n, c] * w: one plane at a time, no panel. `tail` may be empty.
 template <typename T>
-void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias, T* y);
+void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
+                   const Tail& tail, T* y);
 
 }  // namespace quant

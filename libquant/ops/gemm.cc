@@ -11,7 +11,8 @@
 namespace quant {
 namespace {
 
-constexpr int64_t kTileRows = 256;
+constexpr int64_t kTileRows = 240;
+constexpr int64_t kRowMultiple = 48;  // of kKernelRows too, as packed rows ask
 constexpr int64_t kTileCols = 256;
 // Columns of a single row done at a time: the sums stay in the first-level cache while rows of b stream by.
 constexpr int64_t kRowTile = 1024;
@@ -80,17 +81,17 @@ bool AsSingleRow(GemmSize& size, GemmOperands<T>& o) {
   if (size.n != 1 || o.c_stride != 1) return false;
   const MatrixRef<T> x{o.b.data, o.b.stride, !o.b.transposed};
   if (!IsContiguous(x, size.k)) return false;
-  o = {x, {o.a.data, o.a.stride, !o.a.transposed}, o.c, size.m, o.add};
+  o = {.a = x, .b = {o.a.data, o.a.stride, !o.a.transposed}, .c = o.c, .c_stride = size.m, .add = o.add};
   std::swap(size.m, size.n);
   return true;
 }
 
 }  // namespace
 
-int64_t TileSize(int64_t length, int64_t preferred) {
+int64_t TileSize(int64_t length, int64_t preferred, int64_t multiple) {
   if (length <= preferred) return std::max<int64_t>(length, 1);
   const int64_t even = CeilDiv(length, CeilDiv(length, preferred));
-  return CeilDiv(even, 16) * 16;
+  return CeilDiv(even, multiple) * multiple;
 }
 
 template <typename T>
@@ -149,13 +150,14 @@ void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOper
       });
     }
   }
-  const int64_t rows = TileSize(size.m, kTileRows), cols = TileSize(size.n, kTileCols);
+  const int64_t rows = TileSize(size.m, kTileRows, kRowMultiple), cols = TileSize(size.n, kTileCols);
   const int64_t row_tiles = CeilDiv(size.m, rows), col_tiles = CeilDiv(size.n, cols);
   ParallelFor(count * row_tiles * col_tiles, [&](int64_t item) {
     const int64_t row = item % row_tiles * rows;
     const int64_t col = item / row_tiles % col_tiles * cols;
     GemmOperands<T> o = operands(item / row_tiles / col_tiles);
     o.a = o.a.Block(row, 0);
+    o.packed_row += row;
     o.b = o.b.Block(0, col);
     o.c += row * o.c_stride + col;
     GemmTile<T>({std::min(rows, size.m - row), std::min(cols, size.n - col), size.k}, o);

@@ -1,6 +1,6 @@
 // The float32 tile of gemm.h: a's rows and b's columns are copied into the order in which the kernel reads them, up to
-// kDepth of the sum at a time, and the parts of the sum are added to c one after another. Depth, kernel and order of
-// addition don't depend on the tile, so an element of c has the same bytes wherever tiles are cut.
+// kGemmDepth of the sum at a time, and the parts of the sum are added to c one after another. Depth, kernel and order
+// of addition don't depend on the tile, so an element of c has the same bytes wherever tiles are cut.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,6 @@
 namespace quant {
 namespace {
 
-constexpr int64_t kDepth = 256;
 // With fewer rows than this, copying b costs more than reading it where it lies.
 constexpr int64_t kRowsWorthCopying = 13;
 
@@ -122,18 +121,49 @@ void MultiplyStrip(const GemmKernel& kernel, const float* rows, int64_t m, int64
 
 }  // namespace
 
+PackedRows::PackedRows(const MatrixRef<float>& a, int64_t m, int64_t k)
+    : m_(CeilDiv(m, kKernelRows) * kKernelRows), k_(k) {
+  data_ = std::make_shared<Buffer>((m_ * k_ + kPacket) * static_cast<int64_t>(sizeof(float)));
+  auto* out = reinterpret_cast<float*>(data_->data());
+  for (int64_t p = 0; p < k; p += kGemmDepth) CopyRows(a.Block(0, p), m, std::min(kGemmDepth, k - p), out + m_ * p);
+}
+
+const float* PackedRows::At(int64_t row, int64_t p) const {
+  return reinterpret_cast<const float*>(data_->data()) + m_ * p + row * std::min(kGemmDepth, k_ - p);
+}
+
+void ScatteredTile(const GemmSize& size, const PackedRows& a, int64_t row, const float* b, const int64_t* offsets,
+                   float* c, int64_t c_stride, bool add) {
+  const GemmKernel& kernel = BestGemmKernel();
+  for (int64_t p = 0; p < size.k; p += kGemmDepth) {
+    const int64_t depth = std::min(kGemmDepth, size.k - p);
+    for (int64_t j = 0; j < size.n; j += kernel.columns) {
+      const float* rows = a.At(row, p);
+      for (int64_t i = 0; i < size.m; i += kKernelRows, rows += depth * kKernelRows) {
+        const auto run = kernel.scattered_by_rows[std::min(kKernelRows, size.m - i) - 1];
+        run(depth, rows, b + j, offsets + p, c + i * c_stride + j, c_stride, add || p > 0);
+      }
+    }
+  }
+}
+
 void FloatTile(const GemmSize& size, const GemmOperands<float>& o) {
   const GemmKernel& kernel = BestGemmKernel();
   const int64_t panels = CeilDiv(size.m, kKernelRows);
   thread_local CopySpace space;
-  const int64_t depth_limit = std::min(kDepth, size.k);
+  const int64_t depth_limit = std::min(kGemmDepth, size.k);
   const int64_t rows_room = CeilDiv(panels * kKernelRows * depth_limit + kPacket, 16) * 16;
   float* rows = space.Get(rows_room + depth_limit * kernel.columns + kPacket);
   float* copy = rows + rows_room;
   const bool in_place = !o.b.transposed && size.m < kRowsWorthCopying;
-  for (int64_t p = 0; p < size.k; p += kDepth) {
-    const int64_t depth = std::min(kDepth, size.k - p);
-    CopyRows(o.a.Block(0, p), size.m, depth, rows);
+  for (int64_t p = 0; p < size.k; p += kGemmDepth) {
+    const int64_t depth = std::min(kGemmDepth, size.k - p);
+    const float* packed = rows;
+    if (o.packed != nullptr) {
+      packed = o.packed->At(o.packed_row, p);
+    } else {
+      CopyRows(o.a.Block(0, p), size.m, depth, rows);
+    }
     for (int64_t j = 0; j < size.n; j += kernel.columns) {
       const int64_t columns = std::min(kernel.columns, size.n - j);
       const MatrixRef<float> b = o.b.Block(p, j);
@@ -142,7 +172,7 @@ void FloatTile(const GemmSize& size, const GemmOperands<float>& o) {
         CopyStrip(b, depth, columns, kernel.columns, copy);
         strip = {copy, kernel.columns};
       }
-      MultiplyStrip(kernel, rows, size.m, depth, strip, columns, o.c + j, o.c_stride, o.add || p > 0);
+      MultiplyStrip(kernel, packed, size.m, depth, strip, columns, o.c + j, o.c_stride, o.add || p > 0);
     }
   }
 }

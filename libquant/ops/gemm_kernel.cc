@@ -11,15 +11,32 @@
 namespace quant {
 namespace {
 
+// Where row p of b is.
+struct Strides {
+  const float* row;
+  int64_t stride;
+  const float* operator()(int64_t) {
+    const float* now = row;
+    row += stride;
+    return now;
+  }
+};
+struct Offsets {
+  const float* base;
+  const int64_t* offsets;
+  const float* operator()(int64_t p) const { return base + offsets[p]; }
+};
+
 #ifdef NIBBLE_X86_KERNELS
 
-template <int kRows>
-void Kernel256(int64_t k, const float* a, const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
+template <int kRows, typename Rows>
+inline void Multiply256(int64_t k, const float* a, Rows b, float* c, int64_t c_stride, bool add) {
   __m256 sums[kRows][2];
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) sums[i][0] = sums[i][1] = _mm256_setzero_ps();
-  for (int64_t p = 0; p < k; ++p, a += kKernelRows, b += b_stride) {
-    const __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
+  for (int64_t p = 0; p < k; ++p, a += kKernelRows) {
+    const float* row = b(p);
+    const __m256 b0 = _mm256_loadu_ps(row), b1 = _mm256_loadu_ps(row + 8);
 #pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
       const __m256 x = _mm256_broadcast_ss(a + i);
@@ -38,14 +55,15 @@ void Kernel256(int64_t k, const float* a, const float* b, int64_t b_stride, floa
   }
 }
 
-template <int kRows>
-__attribute__((target("avx512f"))) void Kernel512(int64_t k, const float* a, const float* b, int64_t b_stride, float* c,
-                                                  int64_t c_stride, bool add) {
+template <int kRows, typename Rows>
+__attribute__((target("avx512f"))) inline void Multiply512(int64_t k, const float* a, Rows b, float* c,
+                                                           int64_t c_stride, bool add) {
   __m512 sums[kRows][2];
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-  for (int64_t p = 0; p < k; ++p, a += kKernelRows, b += b_stride) {
-    const __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 16);
+  for (int64_t p = 0; p < k; ++p, a += kKernelRows) {
+    const float* row = b(p);
+    const __m512 b0 = _mm512_loadu_ps(row), b1 = _mm512_loadu_ps(row + 16);
 #pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
       const __m512 x = _mm512_set1_ps(a[i]);
@@ -64,28 +82,79 @@ __attribute__((target("avx512f"))) void Kernel512(int64_t k, const float* a, con
   }
 }
 
-constexpr GemmKernel kKernels[] = {
-    {16, {Kernel256<1>, Kernel256<2>, Kernel256<3>, Kernel256<4>, Kernel256<5>, Kernel256<6>}},
-    {32, {Kernel512<1>, Kernel512<2>, Kernel512<3>, Kernel512<4>, Kernel512<5>, Kernel512<6>}}};
+struct Avx2 {
+  static constexpr int64_t kColumns = 16;
+  template <int kRows>
+  static void Strided(int64_t k, const float* a, const float* b, int64_t b_stride, float* c, int64_t c_stride,
+                      bool add) {
+    Multiply256<kRows>(k, a, Strides{b, b_stride}, c, c_stride, add);
+  }
+  template <int kRows>
+  static void Scattered(int64_t k, const float* a, const float* b, const int64_t* offsets, float* c, int64_t c_stride,
+                        bool add) {
+    Multiply256<kRows>(k, a, Offsets{b, offsets}, c, c_stride, add);
+  }
+};
+
+struct Avx512 {
+  static constexpr int64_t kColumns = 32;
+  template <int kRows>
+  __attribute__((target("avx512f"))) static void Strided(int64_t k, const float* a, const float* b, int64_t b_stride,
+                                                         float* c, int64_t c_stride, bool add) {
+    Multiply512<kRows>(k, a, Strides{b, b_stride}, c, c_stride, add);
+  }
+  template <int kRows>
+  __attribute__((target("avx512f"))) static void Scattered(int64_t k, const float* a, const float* b,
+                                                           const int64_t* offsets, float* c, int64_t c_stride,
+                                                           bool add) {
+    Multiply512<kRows>(k, a, Offsets{b, offsets}, c, c_stride, add);
+  }
+};
 
 #else
 
-template <int kRows>
-void PlainKernel(int64_t k, const float* a, const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add) {
-  float sums[kRows][16] = {};
-  for (int64_t p = 0; p < k; ++p, a += kKernelRows, b += b_stride) {
-    for (int i = 0; i < kRows; ++i) {
-      for (int j = 0; j < 16; ++j) sums[i][j] = std::fma(a[i], b[j], sums[i][j]);
+struct Plain {
+  static constexpr int64_t kColumns = 16;
+  template <int kRows, typename Rows>
+  static void Multiply(int64_t k, const float* a, Rows b, float* c, int64_t c_stride, bool add) {
+    float sums[kRows][16] = {};
+    for (int64_t p = 0; p < k; ++p, a += kKernelRows) {
+      const float* row = b(p);
+      for (int i = 0; i < kRows; ++i) {
+        for (int j = 0; j < 16; ++j) sums[i][j] = std::fma(a[i], row[j], sums[i][j]);
+      }
+    }
+    for (int i = 0; i < kRows; ++i, c += c_stride) {
+      for (int j = 0; j < 16; ++j) c[j] = add ? c[j] + sums[i][j] : sums[i][j];
     }
   }
-  for (int i = 0; i < kRows; ++i, c += c_stride) {
-    for (int j = 0; j < 16; ++j) c[j] = add ? c[j] + sums[i][j] : sums[i][j];
+  template <int kRows>
+  static void Strided(int64_t k, const float* a, const float* b, int64_t b_stride, float* c, int64_t c_stride,
+                      bool add) {
+    Multiply<kRows>(k, a, Strides{b, b_stride}, c, c_stride, add);
   }
+  template <int kRows>
+  static void Scattered(int64_t k, const float* a, const float* b, const int64_t* offsets, float* c, int64_t c_stride,
+                        bool add) {
+    Multiply<kRows>(k, a, Offsets{b, offsets}, c, c_stride, add);
+  }
+};
+
+#endif
+
+template <typename M>
+constexpr GemmKernel KernelOf() {
+  return {M::kColumns,
+          {M::template Strided<1>, M::template Strided<2>, M::template Strided<3>, M::template Strided<4>,
+           M::template Strided<5>, M::template Strided<6>},
+          {M::template Scattered<1>, M::template Scattered<2>, M::template Scattered<3>, M::template Scattered<4>,
+           M::template Scattered<5>, M::template Scattered<6>}};
 }
 
-constexpr GemmKernel kKernels[] = {
-    {16, {PlainKernel<1>, PlainKernel<2>, PlainKernel<3>, PlainKernel<4>, PlainKernel<5>, PlainKernel<6>}}};
-
+#ifdef NIBBLE_X86_KERNELS
+constexpr GemmKernel kKernels[] = {KernelOf<Avx2>(), KernelOf<Avx512>()};
+#else
+constexpr GemmKernel kKernels[] = {KernelOf<Plain>()};
 #endif
 
 }  // namespace
