@@ -95,8 +95,8 @@ bool IsSmallFloat(DType dtype) { return InfoOf(dtype).is_float && InfoOf(dtype).
 
 const std::array<float, 256>& SmallFloatValues(DType dtype) {
   static const std::array<std::array<float, 256>, 6> tables = {
-      ValuesOf(DType::kFloat8E4M3FN), ValuesOf(DType::kFloat8E4M3FNUZ), ValuesOf(DType::kFloat8E5M2),
-      ValuesOf(DType::kFloat8E5M2FNUZ), ValuesOf(DType::kFloat4E2M1), ValuesOf(DType::kFloat8E8M0)};
+      ValuesOf(DType::kFloat8E4M3FN),   ValuesOf(DType::kFloat8E4M3FNUZ), ValuesOf(DType::kFloat8E5M2),
+      ValuesOf(DType::kFloat8E5M2FNUZ), ValuesOf(DType::kFloat4E2M1),     ValuesOf(DType::kFloat8E8M0)};
   size_t i = 0;
   while (i < kFormats.size() && kFormats[i].dtype != dtype) ++i;
   return tables[i];

@@ -1,6 +1,6 @@
 // Floating-point formats of 8 and 4 bits: float8 E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ, E8M0 and float4 E2M1.
-// A value is (-1)^sign * 2^(exponent - bias) * 1.mantissa, subnormal where the exponent field is 0; E8M0 is a bare power
-// of two. FN: no infinities; UZ: no negative zero, whose code means NaN. E2M1 has neither infinities nor NaN.
+// A value is (-1)^sign * 2^(exponent - bias) * 1.mantissa, subnormal where the exponent field is 0; E8M0 is a bare
+// power of two. FN: no infinities; UZ: no negative zero, whose code means NaN. E2M1 has neither infinities nor NaN.
 #pragma once
 
 #include <array>

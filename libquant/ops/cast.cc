@@ -1,13 +1,13 @@
-// Cast: from any type but strings and complex numbers to another. Integers wrap, floats go towards zero when they become
-// integers. Types of fewer than 8 bits and float8 take a detour: they are widened first, or made from int64 or float64.
+// Cast: from any type but strings and complex numbers to another. Integers wrap, floats go towards zero when they
+// become integers. Types of fewer than 8 bits and float8 take a detour: they are widened first, or made from int64 or
+// float64.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/numerics/packing.h"
 #include "libquant/numerics/small_float.h"
+#include "libquant/ops/convert_number.h"
 #include "libquant/ops/dispatch.h"
 #include "libquant/ops/quant_layout.h"
 
@@ -16,27 +16,6 @@ namespace {
 
 // A multiple of what packed types have in a byte, so that no two threads share one.
 constexpr int64_t kPiece = int64_t{1} << 14;
-
-// Out-of-range floats give the nearest integer there is and NaN gives 0: C++ leaves both undefined.
-template <typename To, typename From>
-To Convert(From value) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return static_cast<typename Wide<From>::type>(value) != 0;
-  } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    const auto wide = static_cast<double>(value);
-    if (wide != wide) return 0;
-    // 2^63 and 2^64 are exact in double; the type's own largest number may not be.
-    if (wide >= std::ldexp(1.0, std::numeric_limits<To>::digits)) return std::numeric_limits<To>::max();
-    if (wide < static_cast<double>(std::numeric_limits<To>::lowest())) return std::numeric_limits<To>::lowest();
-    return static_cast<To>(wide);
-  } else if constexpr (std::is_same_v<From, bool>) {
-    return static_cast<To>(value ? 1.0f : 0.0f);
-  } else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>) {
-    return static_cast<To>(static_cast<float>(value));
-  } else {
-    return static_cast<To>(value);
-  }
-}
 
 template <typename F>
 Status WithNumberOrBool(DType dtype, F&& f) {
@@ -77,7 +56,7 @@ Status CastNumbers(KernelContext& context, const Tensor& x, DType dtype) {
       const From* in = x.data<From>().data();
       To* result = out->template mutable_data<To>().data();
       ForPieces(x.size(), [&](int64_t begin, int64_t count) {
-        for (int64_t i = begin; i < begin + count; ++i) result[i] = Convert<To>(in[i]);
+        for (int64_t i = begin; i < begin + count; ++i) result[i] = ConvertNumber<To>(in[i]);
       });
       return OkStatus();
     });
@@ -94,7 +73,7 @@ Status CastToPacked(KernelContext& context, const Tensor& x, DType dtype) {
     const From* in = x.data<From>().data();
     ForPieces(x.size(), [&](int64_t begin, int64_t count) {
       for (int64_t i = begin; i < begin + count; ++i) {
-        const auto code = static_cast<int32_t>(static_cast<uint64_t>(Convert<int64_t>(in[i])) & 0xff);
+        const auto code = static_cast<int32_t>(static_cast<uint64_t>(ConvertNumber<int64_t>(in[i])) & 0xff);
         PackCodes(&code, InfoOf(dtype).bits, i, 1, bytes);
       }
     });
@@ -126,7 +105,7 @@ Status CastToSmallFloat(KernelContext& context, const Tensor& x, DType dtype) {
     const From* in = x.data<From>().data();
     ForPieces(x.size(), [&](int64_t begin, int64_t count) {
       for (int64_t i = begin; i < begin + count; ++i) {
-        const int32_t code = SmallFloatCode(dtype, Convert<double>(in[i]), rounding);
+        const int32_t code = SmallFloatCode(dtype, ConvertNumber<double>(in[i]), rounding);
         if (bits == 8) {
           bytes[i] = static_cast<std::byte>(code);
         } else {

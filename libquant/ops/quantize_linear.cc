@@ -84,8 +84,7 @@ Status ForRuns(KernelContext& context, DType dtype, F body) {
 Status EvalQuantizeLinear(KernelContext& context) {
   ASSIGN_OR_RETURN(const DType dtype, OutputType(context));
   if (IsSmallFloat(dtype) && dtype != DType::kFloat8E8M0) {
-    ASSIGN_OR_RETURN(const FloatQuantParameters parameters,
-                     ReadFloatQuantParameters(context.in(1), context.input(2)));
+    ASSIGN_OR_RETURN(const FloatQuantParameters parameters, ReadFloatQuantParameters(context.in(1), context.input(2)));
     const SmallFloatRounding rounding = {.saturate = context.attributes().Int("saturate", 1) != 0};
     return ForRuns(context, dtype, [&](const ScaleRun& run, const float* values, std::byte* out) {
       float codes[ScaleLayout::kMaxRun];
