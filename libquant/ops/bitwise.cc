@@ -68,6 +68,9 @@ Status EvalBitCast(KernelContext& context) {
   }
   ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, dtype, x.dims()));
   std::copy(x.bytes().begin(), x.bytes().end(), out->mutable_bytes().begin());
+  if (dtype == DType::kBool) {  // which has but two patterns
+    for (std::byte& b : out->mutable_bytes()) b = b == std::byte{0} ? b : std::byte{1};
+  }
   return OkStatus();
 }
 

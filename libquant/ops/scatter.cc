@@ -118,14 +118,17 @@ Status EvalScatterND(KernelContext& context) {
   return Scatter(context, plan);
 }
 
+constexpr IndexInput kAlongAxis = {.indices = 1, .table = 0, .axis_attribute = "axis"};
+
 OpDef Scatterer(std::string_view name, std::vector<int64_t> since, Status (*eval)(KernelContext&),
-                std::string_view summary) {
+                std::optional<IndexInput> index_input, std::string_view summary) {
   return {.name = name,
           .since = std::move(since),
           .min_inputs = 3,
           .eval = eval,
           .role = SharedScale{},
           .exactness = Exactness::kExact,
+          .index_input = index_input,
           .summary = summary};
 }
 
@@ -133,17 +136,17 @@ OpDef Scatterer(std::string_view name, std::vector<int64_t> since, Status (*eval
 
 const OpDef& ScatterOp() {
   static const OpDef def =
-      Scatterer("Scatter", {9, 11}, EvalScatterElements, "Elements written at indices along an axis");
+      Scatterer("Scatter", {9, 11}, EvalScatterElements, kAlongAxis, "Elements written at indices along an axis");
   return def;
 }
 const OpDef& ScatterElementsOp() {
-  static const OpDef def = Scatterer("ScatterElements", {11, 13, 16, 18}, EvalScatterElements,
+  static const OpDef def = Scatterer("ScatterElements", {11, 13, 16, 18}, EvalScatterElements, kAlongAxis,
                                      "Elements written or folded in at indices along an axis");
   return def;
 }
 const OpDef& ScatterNDOp() {
-  static const OpDef def =
-      Scatterer("ScatterND", {11, 13, 16, 18}, EvalScatterND, "Slices written or folded in at index vectors");
+  static const OpDef def = Scatterer("ScatterND", {11, 13, 16, 18}, EvalScatterND, std::nullopt,
+                                     "Slices written or folded in at index vectors");
   return def;
 }
 

@@ -181,5 +181,21 @@ TEST_CASE("Det knows singular, exchanged and empty matrices") {
   RequireRefused(Op("Det"), {RandomTensor({2, 3}, 1)});
 }
 
+TEST_CASE("bits are shifted out for good, and read as another type of their width only") {
+  const OpCall left = {.attributes = {{"direction", std::string("LEFT")}}},
+               right = {{{"direction", std::string("RIGHT")}}};
+  const Tensor x = Make<uint8_t>({4}, {255, 255, 255, 255}), by = Make<uint8_t>({4}, {0, 4, 8, 255});
+  CHECK(ValuesOf<uint8_t>(RunOne(Op("BitShift"), {x, by}, left)) == std::vector<uint8_t>{255, 240, 0, 0});
+  CHECK(ValuesOf<uint8_t>(RunOne(Op("BitShift"), {x, by}, right)) == std::vector<uint8_t>{255, 15, 0, 0});
+  RequireRefused(Op("BitShift"), {x, by});
+  RequireRefused(Op("BitShift"), {x, Make<uint16_t>({4}, {0, 0, 0, 0})}, left);
+  const auto to = [](DType dtype) { return OpCall{.attributes = {{"to", static_cast<int64_t>(dtype)}}}; };
+  const Tensor truth = RunOne(Op("BitCast"), {Make<uint8_t>({2}, {0, 6})}, to(DType::kBool));
+  CHECK(static_cast<int>(truth.bytes()[1]) == 1);
+  RequireRefused(Op("BitCast"), {x}, to(DType::kInt16));
+  RequireRefused(Op("BitCast"), {x}, to(DType::kString));
+  RequireRefused(Op("BitCast"), {x}, {.attributes = {{"to", int64_t{1} << 33}}});
+}
+
 }  // namespace
 }  // namespace quant
