@@ -13,6 +13,25 @@ void PackNibbles(const uint8_t* codes, int64_t count, std::byte* out) {
   if (count % 2 != 0) bytes[pairs] = codes[count - 1] & 15;
 }
 
+void UnpackCodes(const std::byte* bytes, int bits, bool is_signed, int64_t offset, int64_t count, int32_t* out) {
+  const int per_byte = 8 / bits;
+  const int32_t mask = (1 << bits) - 1, sign = is_signed ? 1 << (bits - 1) : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = offset + i;
+    const int32_t raw = (static_cast<int32_t>(bytes[at / per_byte]) >> (at % per_byte * bits)) & mask;
+    out[i] = (raw ^ sign) - sign;
+  }
+}
+
+void PackCodes(const int32_t* codes, int bits, int64_t offset, int64_t count, std::byte* out) {
+  const int per_byte = 8 / bits;
+  const int32_t mask = (1 << bits) - 1;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = offset + i;
+    out[at / per_byte] |= static_cast<std::byte>((codes[i] & mask) << (at % per_byte * bits));
+  }
+}
+
 Status CodeWriter::Write(int64_t row, int64_t rows, int64_t column, int64_t columns, const uint8_t* codes,
                          std::vector<std::byte>& scratch) {
   if (columns == columns_) return WriteRun(row * columns_, rows * columns, codes, scratch);

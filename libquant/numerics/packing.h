@@ -16,6 +16,11 @@ namespace quant {
 // `count` codes, a byte each with the code in its low 4 bits, into ceil(count / 2) bytes.
 void PackNibbles(const uint8_t* codes, int64_t count, std::byte* out);
 
+// Codes [offset, offset + count) of packed ones of 2 or 4 bits, in either direction. PackCodes takes the low bits of
+// each code and needs zeroed bytes.
+void UnpackCodes(const std::byte* bytes, int bits, bool is_signed, int64_t offset, int64_t count, int32_t* out);
+void PackCodes(const int32_t* codes, int bits, int64_t offset, int64_t count, std::byte* out);
+
 // Writes a matrix of 4- or 8-bit codes to a sink rectangle by rectangle, from any threads. Where two rectangles meet
 // inside a byte, the halves wait here for each other, so that each byte is written once.
 class CodeWriter {

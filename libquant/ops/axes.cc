@@ -46,6 +46,11 @@ StatusOr<std::optional<std::vector<int64_t>>> IntsFrom(const KernelContext& cont
   return std::optional<std::vector<int64_t>>();
 }
 
+AxisSplit SplitAt(const Dims& dims, int64_t axis) {
+  const auto a = static_cast<size_t>(axis);
+  return {ProductOf(dims, 0, a), dims[a], ProductOf(dims, a + 1, dims.size())};
+}
+
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end) {
   int64_t out = 1;
   for (size_t i = begin; i < end; ++i) out *= dims[i];

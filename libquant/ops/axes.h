@@ -20,6 +20,12 @@ StatusOr<std::vector<int64_t>> IndicesInto(const Tensor& indices, int64_t dim);
 // Input `i` when it is there, else the attribute; nullopt when neither is.
 StatusOr<std::optional<std::vector<int64_t>>> IntsFrom(const KernelContext& context, int i, std::string_view attribute);
 
+// A tensor around one of its axes: [outer, length, inner].
+struct AxisSplit {
+  int64_t outer = 1, length = 1, inner = 1;
+};
+AxisSplit SplitAt(const Dims& dims, int64_t axis);
+
 // Product of dims[begin, end).
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
 

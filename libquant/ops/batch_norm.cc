@@ -1,4 +1,6 @@
-// BatchNormalization at inference: y = (x - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c].
+// BatchNormalization: y = (x - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c]. At inference the statistics
+// are inputs. In training mode (from opset 14 on) they are those of x, and the inputs are running ones, of which
+// outputs 1 and 2 are the next: running * momentum + current * (1 - momentum).
 #include <cmath>
 
 #include "libquant/base/checked.h"
@@ -8,12 +10,22 @@
 namespace quant {
 namespace {
 
+// x as [samples, channels, plane].
+struct Planes {
+  int64_t samples = 1, channels = 1, plane = 1;
+};
+
+bool IsTraining(const KernelContext& context) {
+  return context.version() >= 14 && context.attributes().Int("training_mode", 0) != 0;
+}
+
 Status CheckBatchNorm(const KernelContext& context, int64_t channels) {
   const Attributes& attributes = context.attributes();
-  if (attributes.Int("training_mode", 0) != 0) return Unsupported("training_mode is not supported");
+  if (context.version() < 7 && attributes.Int("is_test", 0) == 0)
+    return Unsupported("training before opset 14 (is_test = 0) is not supported");
   if (attributes.Int("spatial", 1) == 0) return Unsupported("statistics per element (spatial = 0) are not supported");
-  for (int i = 1; i < context.output_count(); ++i) {
-    if (context.wanted(i)) return Unsupported("outputs of training are not supported");
+  for (int i = 1; i < context.output_count() && !IsTraining(context); ++i) {
+    if (context.wanted(i)) return Unsupported("outputs of training are supported in training mode from opset 14 on");
   }
   for (int i = 1; i < 5; ++i) {
     if (context.in(i).dims() != Dims{channels}) {
@@ -23,33 +35,81 @@ Status CheckBatchNorm(const KernelContext& context, int64_t channels) {
   return OkStatus();
 }
 
+// Mean and population variance of each channel.
+template <typename T>
+void Statistics(const T* x, const Planes& p, std::vector<double>& means, std::vector<double>& variances) {
+  const auto count = static_cast<double>(p.samples * p.plane);
+  ParallelFor(p.channels, [&](int64_t c) {
+    const auto sum = [&](auto f) {
+      double total = 0;
+      for (int64_t n = 0; n < p.samples; ++n) {
+        const T* in = x + (n * p.channels + c) * p.plane;
+        for (int64_t i = 0; i < p.plane; ++i) total += f(static_cast<double>(in[i]));
+      }
+      return total;
+    };
+    const double mean = sum([](double v) { return v; }) / count;
+    means[static_cast<size_t>(c)] = mean;
+    variances[static_cast<size_t>(c)] = sum([mean](double v) { return (v - mean) * (v - mean); }) / count;
+  });
+}
+
+template <typename T>
+void Normalise(const T* x, const Planes& p, const std::vector<double>& means, const std::vector<double>& variances,
+               const T* scale, const T* bias, double epsilon, T* y) {
+  ParallelFor(p.samples * p.channels, [&](int64_t i) {
+    const int64_t c = i % p.channels;
+    const T factor = static_cast<T>(scale[c] / std::sqrt(variances[static_cast<size_t>(c)] + epsilon));
+    const T shift = static_cast<T>(means[static_cast<size_t>(c)]), add = bias[c];
+    const T* in = x + i * p.plane;
+    T* out = y + i * p.plane;
+    for (int64_t j = 0; j < p.plane; ++j) out[j] = (in[j] - shift) * factor + add;
+  });
+}
+
+// Output i: the running statistic of input `from` moved towards the current one.
+Status EmitRunning(KernelContext& context, int i, int from, const std::vector<double>& current) {
+  if (!context.wanted(i)) return OkStatus();
+  const double momentum = context.attributes().Float("momentum", 0.9F);
+  const Tensor& before = context.in(from);
+  return WithComputeType(before.dtype(), [&](auto zero) -> Status {
+    using T = decltype(zero);
+    ASSIGN_OR_RETURN(const auto in, FloatInput<T>::Of(context, &before));
+    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::Make(context, i, before.dtype(), before.dims()));
+    for (size_t c = 0; c < current.size(); ++c) {
+      out.data()[c] = static_cast<T>(in.data()[c] * momentum + current[c] * (1 - momentum));
+    }
+    return out.Finish();
+  });
+}
+
 Status EvalBatchNorm(KernelContext& context) {
   const Tensor& x = context.in(0);
   if (x.rank() < 1) return DataError("the input is a scalar");
   // A rank-1 input is a batch of one channel.
-  const int64_t channels = x.rank() > 1 ? x.dims()[1] : 1;
-  RETURN_IF_ERROR(CheckBatchNorm(context, channels));
-  const double epsilon = context.attributes().Float("epsilon", 1e-5F);
-  return WithComputeType(x.dtype(), [&](auto zero) -> Status {
+  Planes p = {x.dims()[0], x.rank() > 1 ? x.dims()[1] : 1, 1};
+  RETURN_IF_ERROR(CheckBatchNorm(context, p.channels));
+  const bool training = IsTraining(context);
+  if (training && x.size() == 0) return DataError("{} has no statistics", Describe(x));
+  if (x.size() > 0) p.plane = x.size() / (p.samples * p.channels);
+  std::vector<double> means(static_cast<size_t>(p.channels)), variances(means.size());
+  RETURN_IF_ERROR(ConvertFloats(context.in(3), means.data()));
+  RETURN_IF_ERROR(ConvertFloats(context.in(4), variances.data()));
+  RETURN_IF_ERROR(WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));
     ASSIGN_OR_RETURN(const auto scale, FloatInput<T>::Of(context, &context.in(1)));
     ASSIGN_OR_RETURN(const auto bias, FloatInput<T>::Of(context, &context.in(2)));
-    ASSIGN_OR_RETURN(const auto mean, FloatInput<T>::Of(context, &context.in(3)));
-    ASSIGN_OR_RETURN(const auto variance, FloatInput<T>::Of(context, &context.in(4)));
     ASSIGN_OR_RETURN(auto y, FloatOutput<T>::Make(context, 0, x.dtype(), x.dims()));
     if (x.size() == 0) return y.Finish();
-    const int64_t planes = x.dims()[0] * channels, plane = x.size() / planes;
-    ParallelFor(planes, [&](int64_t p) {
-      const int64_t c = p % channels;
-      const T factor = static_cast<T>(scale.data()[c] / std::sqrt(variance.data()[c] + epsilon));
-      const T shift = mean.data()[c], add = bias.data()[c];
-      const T* in = xs.data() + p * plane;
-      T* out = y.data() + p * plane;
-      for (int64_t i = 0; i < plane; ++i) out[i] = (in[i] - shift) * factor + add;
-    });
+    if (training) Statistics(xs.data(), p, means, variances);
+    Normalise(xs.data(), p, means, variances, scale.data(), bias.data(), context.attributes().Float("epsilon", 1e-5F),
+              y.data());
     return y.Finish();
-  });
+  }));
+  if (!training) return OkStatus();
+  RETURN_IF_ERROR(EmitRunning(context, 1, 3, means));
+  return EmitRunning(context, 2, 4, variances);
 }
 
 }  // namespace
@@ -57,12 +117,12 @@ Status EvalBatchNorm(KernelContext& context) {
 const OpDef& BatchNormalizationOp() {
   static const OpDef def = {
       .name = "BatchNormalization",
-      .since = {7, 9, 14, 15},
+      .since = {6, 7, 9, 14, 15},
       .min_inputs = 5,
       .eval = EvalBatchNorm,
       .role = Requantize{},
       .exactness = Exactness::kRounding,
-      .summary = "Normalisation of each channel by given statistics",
+      .summary = "Normalisation of each channel by given statistics or, in training, its own",
   };
   return def;
 }

@@ -1,10 +1,12 @@
 // Arithmetic, comparison and logic on two or more broadcast operands.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
 #include "libquant/ops/broadcast.h"
 #include "libquant/ops/dispatch.h"
+#include "libquant/ops/one_way_broadcast.h"
 
 namespace quant {
 namespace {
@@ -114,7 +116,7 @@ Status CheckDivisor(const Tensor& b) {
 template <typename F, bool kDivides = false>
 Status EvalArithmetic(KernelContext& context) {
   const Tensor& a = context.in(0);
-  const Tensor& b = context.in(1);
+  ASSIGN_OR_RETURN(const Tensor b, SecondOperand(context));
   RETURN_IF_ERROR(CheckSame(a, b));
   return WithNumber(a.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
@@ -133,7 +135,7 @@ Status EvalMod(KernelContext& context) {
 // Base and exponent may have different types; the result is the base's.
 Status EvalPow(KernelContext& context) {
   const Tensor& a = context.in(0);
-  const Tensor& b = context.in(1);
+  ASSIGN_OR_RETURN(const Tensor b, SecondOperand(context));
   // Squares are what models are full of.
   const bool square =
       b.size() == 1 && b.dtype() == DType::kFloat && b.data<float>()[0] == 2.0f && a.dtype() == DType::kFloat;
@@ -161,7 +163,7 @@ Status EvalPow(KernelContext& context) {
 template <typename F>
 Status EvalComparison(KernelContext& context) {
   const Tensor& a = context.in(0);
-  const Tensor& b = context.in(1);
+  ASSIGN_OR_RETURN(const Tensor b, SecondOperand(context));
   RETURN_IF_ERROR(CheckSame(a, b));
   const auto compare = [&](auto zero) -> Status {
     using T = decltype(zero);
@@ -170,12 +172,28 @@ Status EvalComparison(KernelContext& context) {
   return a.dtype() == DType::kBool ? compare(false) : WithNumber(a.dtype(), compare);
 }
 
+Status EqualStrings(KernelContext& context, const Tensor& a, const Tensor& b) {
+  ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&a, &b}));
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, DType::kBool, plan.out));
+  const int64_t a_step = plan.strides[0].back(), b_step = plan.strides[1].back();
+  ForEachRow(plan, [&](int64_t at, std::span<const int64_t> from, int64_t length) {
+    ApplyRow(a.strings()->data() + from[0], a_step, b.strings()->data() + from[1], b_step,
+             out->mutable_data<bool>().data() + at, length, std::equal_to<>());
+  });
+  return OkStatus();
+}
+
 struct EqualF {
   template <typename T>
   bool operator()(T a, T b) const {
     return a == b;
   }
 };
+Status EvalEqual(KernelContext& context) {
+  const Tensor &a = context.in(0), &b = context.in(1);
+  const bool strings = a.strings() != nullptr && b.strings() != nullptr;
+  return strings ? EqualStrings(context, a, b) : EvalComparison<EqualF>(context);
+}
 struct GreaterF {
   template <typename T>
   bool operator()(T a, T b) const {
@@ -204,7 +222,7 @@ struct LessOrEqualF {
 template <typename F>
 Status EvalLogic(KernelContext& context) {
   const Tensor& a = context.in(0);
-  const Tensor& b = context.in(1);
+  ASSIGN_OR_RETURN(const Tensor b, SecondOperand(context));
   if (a.dtype() != DType::kBool || b.dtype() != DType::kBool) return DataError("operands are not bool");
   return BroadcastBinary<bool, bool, bool>(context, a, b, F());
 }
@@ -292,22 +310,23 @@ OpDef Binary(std::string_view name, std::vector<int64_t> since, Status (*eval)(K
   }
 #define NIBBLE_SINCE(...) \
   { __VA_ARGS__ }
-NIBBLE_BINARY(Add, NIBBLE_SINCE(7, 13, 14), EvalArithmetic<AddF>, Requantize{}, Exactness::kExact, "Sum of two tensors")
-NIBBLE_BINARY(Sub, NIBBLE_SINCE(7, 13, 14), EvalArithmetic<SubF>, Requantize{}, Exactness::kExact, "Difference")
-NIBBLE_BINARY(Mul, NIBBLE_SINCE(7, 13, 14), EvalArithmetic<MulF>, Requantize{}, Exactness::kExact, "Product")
-NIBBLE_BINARY(Div, NIBBLE_SINCE(7, 13, 14), (EvalArithmetic<DivF, true>), Requantize{}, Exactness::kExact,
+NIBBLE_BINARY(Add, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<AddF>, Requantize{}, Exactness::kExact,
+              "Sum of two tensors")
+NIBBLE_BINARY(Sub, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<SubF>, Requantize{}, Exactness::kExact, "Difference")
+NIBBLE_BINARY(Mul, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<MulF>, Requantize{}, Exactness::kExact, "Product")
+NIBBLE_BINARY(Div, NIBBLE_SINCE(6, 7, 13, 14), (EvalArithmetic<DivF, true>), Requantize{}, Exactness::kExact,
               "Quotient; integers truncate")
 NIBBLE_BINARY(Mod, NIBBLE_SINCE(10, 13), EvalMod, Control{}, Exactness::kExact, "Remainder")
-NIBBLE_BINARY(Pow, NIBBLE_SINCE(7, 12, 13, 15), EvalPow, FloatOnly{}, Exactness::kTranscendental, "Power")
-NIBBLE_BINARY(Equal, NIBBLE_SINCE(7, 11, 13, 19), EvalComparison<EqualF>, Control{}, Exactness::kExact, "a == b")
-NIBBLE_BINARY(Greater, NIBBLE_SINCE(7, 9, 13), EvalComparison<GreaterF>, Control{}, Exactness::kExact, "a > b")
-NIBBLE_BINARY(Less, NIBBLE_SINCE(7, 9, 13), EvalComparison<LessF>, Control{}, Exactness::kExact, "a < b")
+NIBBLE_BINARY(Pow, NIBBLE_SINCE(1, 7, 12, 13, 15), EvalPow, FloatOnly{}, Exactness::kTranscendental, "Power")
+NIBBLE_BINARY(Equal, NIBBLE_SINCE(1, 7, 11, 13, 19), EvalEqual, Control{}, Exactness::kExact, "a == b")
+NIBBLE_BINARY(Greater, NIBBLE_SINCE(1, 7, 9, 13), EvalComparison<GreaterF>, Control{}, Exactness::kExact, "a > b")
+NIBBLE_BINARY(Less, NIBBLE_SINCE(1, 7, 9, 13), EvalComparison<LessF>, Control{}, Exactness::kExact, "a < b")
 NIBBLE_BINARY(GreaterOrEqual, NIBBLE_SINCE(12, 16), EvalComparison<GreaterOrEqualF>, Control{}, Exactness::kExact,
               "a >= b")
 NIBBLE_BINARY(LessOrEqual, NIBBLE_SINCE(12, 16), EvalComparison<LessOrEqualF>, Control{}, Exactness::kExact, "a <= b")
-NIBBLE_BINARY(And, NIBBLE_SINCE(7), EvalLogic<AndF>, Control{}, Exactness::kExact, "a and b")
-NIBBLE_BINARY(Or, NIBBLE_SINCE(7), EvalLogic<OrF>, Control{}, Exactness::kExact, "a or b")
-NIBBLE_BINARY(Xor, NIBBLE_SINCE(7), EvalLogic<XorF>, Control{}, Exactness::kExact, "a xor b")
+NIBBLE_BINARY(And, NIBBLE_SINCE(1, 7), EvalLogic<AndF>, Control{}, Exactness::kExact, "a and b")
+NIBBLE_BINARY(Or, NIBBLE_SINCE(1, 7), EvalLogic<OrF>, Control{}, Exactness::kExact, "a or b")
+NIBBLE_BINARY(Xor, NIBBLE_SINCE(1, 7), EvalLogic<XorF>, Control{}, Exactness::kExact, "a xor b")
 #undef NIBBLE_BINARY
 
 #define NIBBLE_VARIADIC(op, since_list, eval_fn, role_value, text) \

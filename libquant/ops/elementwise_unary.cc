@@ -5,66 +5,11 @@
 #include <limits>
 #include <type_traits>
 
-#include "libquant/base/checked.h"
-#include "libquant/base/parallel.h"
-#include "libquant/ops/dispatch.h"
 #include "libquant/ops/exp_rows.h"
-#include "libquant/ops/float_view.h"
+#include "libquant/ops/map_elements.h"
 
 namespace quant {
 namespace {
-
-constexpr int64_t kPiece = int64_t{1} << 14;
-
-// y[i] = f(x[i]) in the type the elements are computed in, on all threads.
-template <typename F>
-Status MapFloats(KernelContext& context, F f) {
-  const Tensor& x = context.in(0);
-  return WithComputeType(x.dtype(), [&](auto zero) -> Status {
-    using T = decltype(zero);
-    ASSIGN_OR_RETURN(const auto in, FloatInput<T>::Of(context, &x));
-    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::Make(context, 0, x.dtype(), x.dims()));
-    const T* from = in.data();
-    T* to = out.data();
-    ParallelFor(CeilDiv(x.size(), kPiece), [&](int64_t piece) {
-      const int64_t begin = piece * kPiece;
-      const int64_t end = std::min(x.size(), begin + kPiece);
-      for (int64_t i = begin; i < end; ++i) to[i] = f(from[i]);
-    });
-    return out.Finish();
-  });
-}
-
-// The same, a run of elements at a time: f(in, count, out).
-template <typename F>
-Status MapFloatRuns(KernelContext& context, F f) {
-  const Tensor& x = context.in(0);
-  return WithComputeType(x.dtype(), [&](auto zero) -> Status {
-    using T = decltype(zero);
-    ASSIGN_OR_RETURN(const auto in, FloatInput<T>::Of(context, &x));
-    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::Make(context, 0, x.dtype(), x.dims()));
-    ParallelFor(CeilDiv(x.size(), kPiece), [&](int64_t piece) {
-      const int64_t begin = piece * kPiece;
-      f(in.data() + begin, std::min(kPiece, x.size() - begin), out.data() + begin);
-    });
-    return out.Finish();
-  });
-}
-
-// Any number type, kept exactly.
-template <typename F>
-Status MapNumbers(KernelContext& context, F f) {
-  const Tensor& x = context.in(0);
-  return WithNumber(x.dtype(), [&](auto zero) -> Status {
-    using T = decltype(zero);
-    using W = typename Wide<T>::type;
-    ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), x.dims()));
-    const auto from = x.data<T>();
-    const auto to = out->mutable_data<T>();
-    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(f(static_cast<W>(from[i])));
-    return OkStatus();
-  });
-}
 
 Status EvalAbs(KernelContext& context) {
   if (context.in(0).dtype() == DType::kFloat) return MapFloats(context, [](auto v) { return std::abs(v); });
@@ -226,17 +171,6 @@ Status EvalNot(KernelContext& context) {
   return OkStatus();
 }
 
-Status EvalIsNaN(KernelContext& context) {
-  const Tensor& x = context.in(0);
-  return WithFloat(x.dtype(), [&](auto zero) -> Status {
-    using T = decltype(zero);
-    ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, DType::kBool, x.dims()));
-    std::transform(x.data<T>().begin(), x.data<T>().end(), out->mutable_data<bool>().begin(),
-                   [](T v) { return static_cast<float>(v) != static_cast<float>(v); });
-    return OkStatus();
-  });
-}
-
 // Bounds are attributes below opset 11 and optional scalars of the input's type from there.
 Status EvalClip(KernelContext& context) {
   const Tensor& x = context.in(0);
@@ -262,21 +196,15 @@ Status EvalClip(KernelContext& context) {
     ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), x.dims()));
     const T* from = x.data<T>().data();
     T* to = out->template mutable_data<T>().data();
-    ParallelFor(CeilDiv(x.size(), kPiece), [&](int64_t piece) {
-      const int64_t end = std::min(x.size(), (piece + 1) * kPiece);
-      for (int64_t i = piece * kPiece; i < end; ++i) {
+    ParallelFor(CeilDiv(x.size(), kMapPiece), [&](int64_t piece) {
+      const int64_t end = std::min(x.size(), (piece + 1) * kMapPiece);
+      for (int64_t i = piece * kMapPiece; i < end; ++i) {
         const W v = static_cast<W>(from[i]);
         to[i] = static_cast<T>(v < low ? (low > high ? high : low) : v > high ? high : v);
       }
     });
     return OkStatus();
   });
-}
-
-OpDef Unary(std::string_view name, std::vector<int64_t> since, Status (*eval)(KernelContext&), Role role,
-            Exactness exactness, std::string_view summary) {
-  return {
-      .name = name, .since = std::move(since), .eval = eval, .role = role, .exactness = exactness, .summary = summary};
 }
 
 }  // namespace
@@ -316,7 +244,6 @@ NIBBLE_UNARY(Softsign, NIBBLE_SINCE(1, 22), FloatOnly{}, kExact, "x / (1 + |x|)"
 NIBBLE_UNARY(Mish, NIBBLE_SINCE(18, 22), FloatOnly{}, kTranscendental, "x tanh(softplus(x))")
 NIBBLE_UNARY(Gelu, NIBBLE_SINCE(20), FloatOnly{}, kTranscendental, "Gaussian error linear unit")
 NIBBLE_UNARY(Not, NIBBLE_SINCE(1), Control{}, kExact, "Logical negation")
-NIBBLE_UNARY(IsNaN, NIBBLE_SINCE(9, 13, 20), Control{}, kExact, "Whether an element is NaN")
 NIBBLE_UNARY(Clip, NIBBLE_SINCE(6, 11, 12, 13), OrderPreserving{}, kExact, "Elements held within bounds")
 #undef NIBBLE_UNARY
 #undef NIBBLE_SINCE

@@ -1,4 +1,5 @@
-// Gemm: y = alpha * a' * b' + beta * c, with a' and b' optionally transposed and c broadcast to y.
+// Gemm: y = alpha * a' * b' + beta * c, with a' and b' optionally transposed and c broadcast to y
+// (before opset 7 only when attribute `broadcast` says so, which changes nothing where shapes fit).
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -129,7 +130,7 @@ int64_t ReductionAxis(const Attributes& attributes, int64_t) { return attributes
 const OpDef& GemmOp() {
   static const OpDef def = {
       .name = "Gemm",
-      .since = {7, 9, 11, 13},
+      .since = {6, 7, 9, 11, 13},
       .min_inputs = 2,
       .eval = EvalGemm,
       .role = Weighted{0, 1, 2, ChannelAxis, ReductionAxis},

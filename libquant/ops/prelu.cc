@@ -10,9 +10,9 @@ Status EvalPRelu(KernelContext& context) {
   const Tensor& slope = context.in(1);
   if (x.dtype() != slope.dtype()) return DataError("the slope is {}", NameOf(slope.dtype()));
   Tensor shaped = slope;
-  // Old exporters write a slope per channel as [C], meant for axis 1.
-  const bool per_channel =
-      slope.rank() == 1 && x.rank() > 2 && slope.size() == x.dims()[1] && slope.size() != x.dims().back();
+  // A slope per channel is [C] for axis 1 before opset 7, and old exporters write it so later on too.
+  const bool per_channel = slope.rank() == 1 && x.rank() > 2 && slope.size() == x.dims()[1] &&
+                           (context.version() < 7 || slope.size() != x.dims().back());
   if (per_channel) {
     Dims dims(static_cast<size_t>(x.rank() - 1), 1);
     dims[0] = slope.size();
@@ -31,7 +31,7 @@ Status EvalPRelu(KernelContext& context) {
 
 const OpDef& PReluOp() {
   static const OpDef def = {.name = "PRelu",
-                            .since = {7, 9, 16},
+                            .since = {6, 7, 9, 16},
                             .min_inputs = 2,
                             .eval = EvalPRelu,
                             .role = Requantize{},

@@ -4,6 +4,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
+#include "libquant/numerics/packing.h"
 #include "libquant/ops/float_view.h"
 
 namespace quant {
@@ -23,23 +24,21 @@ void Store(const int32_t* codes, int64_t offset, int64_t count, std::byte* out) 
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(codes[i]);
 }
 
-void LoadPacked(const std::byte* bytes, int bits, bool is_signed, int64_t offset, int64_t count, int32_t* out) {
-  const int per_byte = 8 / bits;
-  const int32_t mask = (1 << bits) - 1, sign = is_signed ? 1 << (bits - 1) : 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = offset + i;
-    const int32_t raw = (static_cast<int32_t>(bytes[at / per_byte]) >> (at % per_byte * bits)) & mask;
-    out[i] = (raw ^ sign) - sign;
-  }
+// Zero points have the scales' shape; two tensors of one element do too.
+Status CheckZeroPoints(const Tensor& scale, const Tensor& zero_point) {
+  const bool both_one = scale.size() == 1 && zero_point.size() == 1;
+  if (zero_point.dims() == scale.dims() || both_one) return OkStatus();
+  return DataError("zero points of {} for scales of {}", ToString(zero_point.dims()), ToString(scale.dims()));
 }
 
-void StorePacked(const int32_t* codes, int bits, int64_t offset, int64_t count, std::byte* out) {
-  const int per_byte = 8 / bits;
-  const int32_t mask = (1 << bits) - 1;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = offset + i;
-    out[at / per_byte] |= static_cast<std::byte>((codes[i] & mask) << (at % per_byte * bits));
+StatusOr<std::vector<float>> ReadScales(const Tensor& scale) {
+  std::vector<float> out(static_cast<size_t>(scale.size()));
+  if (scale.dtype() == DType::kFloat8E8M0) {
+    LoadCodes(scale, 0, scale.size(), out.data());
+  } else {
+    RETURN_IF_ERROR(ConvertFloats(scale, out.data()));
   }
+  return out;
 }
 
 Status CheckBlocks(const Dims& dims, const Dims& scale, int64_t axis, int64_t block) {
@@ -150,7 +149,7 @@ void LoadCodes(const Tensor& tensor, int64_t offset, int64_t count, int32_t* out
     case DType::kInt32:
       return Load<int32_t>(bytes, offset, count, out);
     default:
-      return LoadPacked(bytes, info.bits, info.is_signed, offset, count, out);
+      return UnpackCodes(bytes, info.bits, info.is_signed, offset, count, out);
   }
 }
 
@@ -163,21 +162,54 @@ void StoreCodes(const int32_t* codes, int64_t offset, int64_t count, DType dtype
     case 32:
       return Store<int32_t>(codes, offset, count, out);
     default:
-      return StorePacked(codes, InfoOf(dtype).bits, offset, count, out);
+      return PackCodes(codes, InfoOf(dtype).bits, offset, count, out);
+  }
+}
+
+void LoadCodes(const Tensor& tensor, int64_t offset, int64_t count, float* out) {
+  const auto& values = SmallFloatValues(tensor.dtype());
+  const std::byte* bytes = tensor.bytes().data();
+  const int bits = InfoOf(tensor.dtype()).bits;
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t code = static_cast<int32_t>(bits == 8 ? bytes[offset + i] : std::byte{0});
+    if (bits != 8) UnpackCodes(bytes, bits, false, offset + i, 1, &code);
+    out[i] = values[static_cast<size_t>(code)];
+  }
+}
+
+void StoreCodes(const float* values, int64_t offset, int64_t count, DType dtype, std::byte* out,
+                const SmallFloatRounding& rounding) {
+  const int bits = InfoOf(dtype).bits;
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t code = SmallFloatCode(dtype, values[i], rounding);
+    if (bits == 8) {
+      out[offset + i] = static_cast<std::byte>(code);
+    } else {
+      PackCodes(&code, bits, offset + i, 1, out);
+    }
   }
 }
 
 StatusOr<QuantParameters> ReadQuantParameters(const Tensor& scale, const Tensor* zero_point) {
   QuantParameters out;
-  out.scales.resize(static_cast<size_t>(scale.size()));
-  RETURN_IF_ERROR(ConvertFloats(scale, out.scales.data()));
+  ASSIGN_OR_RETURN(out.scales, ReadScales(scale));
   out.zero_points.assign(out.scales.size(), 0);
   if (zero_point == nullptr) return out;
-  const bool both_one = scale.size() == 1 && zero_point->size() == 1;
-  if (zero_point->dims() != scale.dims() && !both_one) {
-    return DataError("zero points of {} for scales of {}", ToString(zero_point->dims()), ToString(scale.dims()));
-  }
+  RETURN_IF_ERROR(CheckZeroPoints(scale, *zero_point));
   if (!IsCodeType(zero_point->dtype())) {
+    return Unsupported("zero points of type {} are not supported", NameOf(zero_point->dtype()));
+  }
+  LoadCodes(*zero_point, 0, zero_point->size(), out.zero_points.data());
+  return out;
+}
+
+StatusOr<FloatQuantParameters> ReadFloatQuantParameters(const Tensor& scale, const Tensor* zero_point) {
+  FloatQuantParameters out;
+  ASSIGN_OR_RETURN(out.scales, ReadScales(scale));
+  out.zero_points.assign(out.scales.size(), 0.0F);
+  if (zero_point == nullptr) return out;
+  RETURN_IF_ERROR(CheckZeroPoints(scale, *zero_point));
+  if (!IsSmallFloat(zero_point->dtype())) {
     return Unsupported("zero points of type {} are not supported", NameOf(zero_point->dtype()));
   }
   LoadCodes(*zero_point, 0, zero_point->size(), out.zero_points.data());

@@ -1,10 +1,11 @@
 // How scales lie over a tensor in QuantizeLinear and DequantizeLinear: one for all, one per index of an axis, or one
-// per block of an axis; and codes of 2 to 32 bits as arrays of int32.
+// per block of an axis; and codes as arrays: integers of 2 to 32 bits as int32, floats of 4 and 8 bits as float32.
 #pragma once
 
 #include <functional>
 #include <vector>
 
+#include "libquant/numerics/small_float.h"
 #include "libquant/ops/op_def.h"
 
 namespace quant {
@@ -48,11 +49,21 @@ void LoadCodes(const Tensor& tensor, int64_t offset, int64_t count, int32_t* out
 // Stores values within the type's range. Types below 8 bits need zeroed bytes first, and calls in one thread.
 void StoreCodes(const int32_t* codes, int64_t offset, int64_t count, DType dtype, std::byte* out);
 
-// Scales as float32 and zero points as int32 (zeros when absent), checked against each other.
-struct QuantParameters {
+// The same for the formats of small_float.h.
+void LoadCodes(const Tensor& tensor, int64_t offset, int64_t count, float* out);
+void StoreCodes(const float* values, int64_t offset, int64_t count, DType dtype, std::byte* out,
+                const SmallFloatRounding& rounding);
+
+// Scales as float32 and zero points in the type that codes are loaded in (zeros when absent), checked against each
+// other.
+template <typename Code>
+struct QuantParametersOf {
   std::vector<float> scales;
-  std::vector<int32_t> zero_points;
+  std::vector<Code> zero_points;
 };
+using QuantParameters = QuantParametersOf<int32_t>;
+using FloatQuantParameters = QuantParametersOf<float>;
 StatusOr<QuantParameters> ReadQuantParameters(const Tensor& scale, const Tensor* zero_point);
+StatusOr<FloatQuantParameters> ReadFloatQuantParameters(const Tensor& scale, const Tensor* zero_point);
 
 }  // namespace quant

@@ -1,5 +1,5 @@
 // QuantizeLinear: y = saturate(round_half_even(x / scale) + zero_point), with a float32 division. Infinities saturate,
-// NaN gives the lowest code.
+// NaN gives the lowest code. To float8 and float4: y = round(x / scale + zero_point).
 #include <algorithm>
 #include <cmath>
 
@@ -30,6 +30,14 @@ void QuantizeRun(const ScaleRun& run, const QuantParameters& parameters, CodeRan
   }
 }
 
+void QuantizeRun(const ScaleRun& run, const FloatQuantParameters& parameters, const float* x, float* out) {
+  const int64_t step = run.scale_per_element ? 1 : 0;
+  for (int64_t i = 0; i < run.length; ++i) {
+    const auto at = static_cast<size_t>(run.scale + i * step);
+    out[i] = x[i] / parameters.scales[at] + parameters.zero_points[at];
+  }
+}
+
 StatusOr<DType> OutputType(const KernelContext& context) {
   const Tensor* zero_point = context.input(2);
   const int64_t number = context.attributes().Int("output_dtype", 0);
@@ -51,13 +59,11 @@ void LoadFloats(const Tensor& x, const float* floats, int64_t offset, int64_t co
   }
 }
 
-Status EvalQuantizeLinear(KernelContext& context) {
-  const Tensor &x = context.in(0), &scale = context.in(1);
-  ASSIGN_OR_RETURN(const DType dtype, OutputType(context));
-  if (!IsCodeType(dtype) || dtype == DType::kInt32)
-    return Unsupported("quantizing to {} is not supported", NameOf(dtype));
-  ASSIGN_OR_RETURN(const ScaleLayout layout, ScaleLayout::Read(context, x.dims(), scale));
-  ASSIGN_OR_RETURN(const QuantParameters parameters, ReadQuantParameters(scale, context.input(2)));
+// Output 0 by runs: body(run, values, out) quantizes a run of float32 values.
+template <typename F>
+Status ForRuns(KernelContext& context, DType dtype, F body) {
+  const Tensor& x = context.in(0);
+  ASSIGN_OR_RETURN(const ScaleLayout layout, ScaleLayout::Read(context, x.dims(), context.in(1)));
   FloatInput<float> floats;
   if (x.dtype() != DType::kInt32) {
     ASSIGN_OR_RETURN(floats, FloatInput<float>::Of(context, &x));
@@ -66,16 +72,35 @@ Status EvalQuantizeLinear(KernelContext& context) {
   const bool whole_bytes = InfoOf(dtype).bits >= 8;
   if (!whole_bytes) std::fill(y->mutable_bytes().begin(), y->mutable_bytes().end(), std::byte{0});
   std::byte* out = y->mutable_bytes().data();
-  const CodeRange range = CodeRangeOf(dtype);
   // Two threads must not share a byte.
   layout.ForEach(whole_bytes, [&](const ScaleRun& run) {
     float values[ScaleLayout::kMaxRun];
-    int32_t codes[ScaleLayout::kMaxRun];
     LoadFloats(x, floats.data(), run.offset, run.length, values);
+    body(run, values, out);
+  });
+  return OkStatus();
+}
+
+Status EvalQuantizeLinear(KernelContext& context) {
+  ASSIGN_OR_RETURN(const DType dtype, OutputType(context));
+  if (IsSmallFloat(dtype) && dtype != DType::kFloat8E8M0) {
+    ASSIGN_OR_RETURN(const FloatQuantParameters parameters, ReadFloatQuantParameters(context.in(1), context.input(2)));
+    const SmallFloatRounding rounding = {.saturate = context.attributes().Int("saturate", 1) != 0};
+    return ForRuns(context, dtype, [&](const ScaleRun& run, const float* values, std::byte* out) {
+      float codes[ScaleLayout::kMaxRun];
+      QuantizeRun(run, parameters, values, codes);
+      StoreCodes(codes, run.offset, run.length, dtype, out, rounding);
+    });
+  }
+  if (!IsCodeType(dtype) || dtype == DType::kInt32)
+    return Unsupported("quantizing to {} is not supported", NameOf(dtype));
+  ASSIGN_OR_RETURN(const QuantParameters parameters, ReadQuantParameters(context.in(1), context.input(2)));
+  const CodeRange range = CodeRangeOf(dtype);
+  return ForRuns(context, dtype, [&](const ScaleRun& run, const float* values, std::byte* out) {
+    int32_t codes[ScaleLayout::kMaxRun];
     QuantizeRun(run, parameters, range, values, codes);
     StoreCodes(codes, run.offset, run.length, dtype, out);
   });
-  return OkStatus();
 }
 
 }  // namespace
@@ -88,7 +113,7 @@ const OpDef& QuantizeLinearOp() {
       .eval = EvalQuantizeLinear,
       .role = Quantizer{},
       .exactness = Exactness::kExact,
-      .summary = "Numbers to codes: per tensor, axis or block; 2 to 16 bits",
+      .summary = "Numbers to codes: per tensor, axis or block; 2 to 16 bits, float8, float4",
   };
   return def;
 }

@@ -58,12 +58,12 @@ StatusOr<ReducePlan> PlanReduce(const KernelContext& context) {
   return plan;
 }
 
-// out[r] = f(row r, length). f is called with the elements of one result.
-template <typename F>
+// out[r] = f(row r, length). f is called with the elements of one result; those are bool too when kBools.
+template <bool kBools = false, typename F>
 Status ReduceRows(KernelContext& context, F f) {
   const Tensor& x = context.in(0);
   ASSIGN_OR_RETURN(const ReducePlan plan, PlanReduce(context));
-  return WithNumber(x.dtype(), [&](auto zero) -> Status {
+  const auto reduce = [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), plan.out));
     const T* rows = x.data<T>().data();
@@ -82,7 +82,11 @@ Status ReduceRows(KernelContext& context, F f) {
         to[r] = static_cast<T>(f(rows + r * length, length));
     });
     return OkStatus();
-  });
+  };
+  if constexpr (kBools) {
+    if (x.dtype() == DType::kBool) return reduce(false);
+  }
+  return WithNumber(x.dtype(), reduce);
 }
 
 // Sums of integers wrap; sums of floats are made in double.
@@ -155,7 +159,7 @@ Status EvalReduceProd(KernelContext& context) {
 // The extreme of a row; an empty one gives the identity of the operation.
 template <bool kMax>
 Status EvalExtreme(KernelContext& context) {
-  return ReduceRows(context, [](const auto* row, int64_t n) {
+  return ReduceRows<true>(context, [](const auto* row, int64_t n) {
     using T = std::remove_cvref_t<decltype(*row)>;
     using W = typename Wide<T>::type;
     W best = kMax ? std::numeric_limits<W>::lowest() : std::numeric_limits<W>::max();

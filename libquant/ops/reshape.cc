@@ -89,20 +89,6 @@ Status EvalIdentity(KernelContext& context) {
   return OkStatus();
 }
 
-// At inference it hands its input on; the mask, where somebody wants it, is all true.
-Status EvalDropout(KernelContext& context) {
-  if (const Tensor* training = context.input(2)) {
-    if (training->dtype() == DType::kBool && training->size() == 1 && training->data<bool>()[0]) {
-      return Unsupported("training mode is not supported");
-    }
-  }
-  context.Set(0, context.in(0));
-  if (!context.wanted(1)) return OkStatus();
-  ASSIGN_OR_RETURN(Tensor * mask, context.Allocate(1, DType::kBool, context.in(0).dims()));
-  std::fill(mask->mutable_data<bool>().begin(), mask->mutable_data<bool>().end(), true);
-  return OkStatus();
-}
-
 }  // namespace
 
 const OpDef& ReshapeOp() {
@@ -131,9 +117,4 @@ const OpDef& IdentityOp() {
   }();
   return def;
 }
-const OpDef& DropoutOp() {
-  static const OpDef def = Mover("Dropout", {7, 10, 12, 13, 22}, 1, EvalDropout, "The input, at inference");
-  return def;
-}
-
 }  // namespace quant

@@ -41,26 +41,42 @@ Status EvalConstantOfShape(KernelContext& context) {
   });
 }
 
-// start, start + delta, ... below (or, counting down, above) limit.
+// The number of elements of a range, of float64 end points.
+StatusOr<int64_t> RangeLength(double start, double limit, double delta) {
+  const double count = std::ceil((limit - start) / delta);
+  if (!(std::abs(count) < 1e15)) return DataError("range from {} to {} in steps of {}", start, limit, delta);
+  return std::max<int64_t>(0, static_cast<int64_t>(count));
+}
+
+// A range computed in type C and stored as T.
+template <typename T, typename C>
+Status MakeRange(KernelContext& context) {
+  const C start = static_cast<C>(context.in(0).data<T>()[0]), limit = static_cast<C>(context.in(1).data<T>()[0]),
+          delta = static_cast<C>(context.in(2).data<T>()[0]);
+  ASSIGN_OR_RETURN(const int64_t length,
+                   RangeLength(static_cast<double>(start), static_cast<double>(limit), static_cast<double>(delta)));
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, DTypeOf<T>(), {length}));
+  const auto values = out->mutable_data<T>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(start + static_cast<C>(i) * delta);
+  return OkStatus();
+}
+
+// start, start + delta, ... below (or, counting down, above) limit. 16-bit floats are computed in float32, or in
+// float64 when stash_type says so.
 Status EvalRange(KernelContext& context) {
   const Tensor& start = context.in(0);
   for (int i = 0; i < 3; ++i) {
     if (context.in(i).size() != 1 || context.in(i).dtype() != start.dtype())
       return DataError("input {} is {}", i, Describe(context.in(i)));
   }
-  return WithType<int64_t, int32_t, float, double, int16_t>(start.dtype(), [&](auto zero) -> Status {
+  const auto stash = context.attributes().Int("stash_type", static_cast<int64_t>(DType::kFloat));
+  const bool in_double = stash == static_cast<int64_t>(DType::kDouble);
+  if (!in_double && stash != static_cast<int64_t>(DType::kFloat)) return DataError("stash_type is {}", stash);
+  return WithType<int64_t, int32_t, float, double, int16_t, float16, bfloat16>(start.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T first = start.data<T>()[0];
-    const T limit = context.in(1).data<T>()[0];
-    const T delta = context.in(2).data<T>()[0];
-    const double count =
-        std::ceil((static_cast<double>(limit) - static_cast<double>(first)) / static_cast<double>(delta));
-    if (!(std::abs(count) < 1e15)) return DataError("range from {} to {} in steps of {}", first, limit, delta);
-    ASSIGN_OR_RETURN(Tensor * out,
-                     context.Allocate(0, start.dtype(), {std::max<int64_t>(0, static_cast<int64_t>(count))}));
-    const auto values = out->mutable_data<T>();
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(first + static_cast<T>(i) * delta);
-    return OkStatus();
+    using W = typename Wide<T>::type;
+    if (!std::is_same_v<T, W> && in_double) return MakeRange<T, double>(context);
+    return MakeRange<T, W>(context);
   });
 }
 
@@ -91,7 +107,7 @@ const OpDef& ConstantOfShapeOp() {
   return def;
 }
 const OpDef& RangeOp() {
-  static const OpDef def = OnShapes("Range", {11}, 3, EvalRange, "Evenly spaced numbers");
+  static const OpDef def = OnShapes("Range", {11, 27}, 3, EvalRange, "Evenly spaced numbers");
   return def;
 }
 

@@ -7,17 +7,12 @@
 #include "libquant/ops/exp_rows.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/scratch.h"
+#include "libquant/ops/softmax_axis.h"
 #include "libquant/ops/softmax_row.h"
 
 namespace quant {
-namespace {
 
-// The input as [outer, length, inner], normalised along `length`.
-struct SoftmaxPlan {
-  int64_t outer = 1, length = 1, inner = 1;
-};
-
-StatusOr<SoftmaxPlan> PlanSoftmax(const KernelContext& context) {
+StatusOr<AxisSplit> SoftmaxAxes(const KernelContext& context) {
   const Dims& dims = context.in(0).dims();
   const auto rank = static_cast<int64_t>(dims.size());
   const bool one_axis = context.version() >= 13;
@@ -25,7 +20,7 @@ StatusOr<SoftmaxPlan> PlanSoftmax(const KernelContext& context) {
   const int64_t last = one_axis && rank > 0 ? rank - 1 : rank;
   if (axis < -rank || axis > last) return DataError("axis {} of an input of rank {}", axis, rank);
   if (axis < 0) axis += rank;
-  SoftmaxPlan plan;
+  AxisSplit plan;
   for (int64_t i = 0; i < rank; ++i) {
     const int64_t dim = dims[static_cast<size_t>(i)];
     if (i < axis) {
@@ -38,6 +33,8 @@ StatusOr<SoftmaxPlan> PlanSoftmax(const KernelContext& context) {
   }
   return plan;
 }
+
+namespace {
 
 // Many short rows: the exponentials of all of them in one run.
 template <typename T>
@@ -57,7 +54,7 @@ void SoftmaxShortRows(const T* x, int64_t rows, int64_t length, T* y) {
 
 // Columns [0, count) of a [length, inner] matrix, each normalised; `largest` and `sums` hold `count`.
 template <typename T, bool kLog>
-void SoftmaxColumns(const SoftmaxPlan& plan, const T* x, int64_t count, T* largest, double* sums, T* y) {
+void SoftmaxColumns(const AxisSplit& plan, const T* x, int64_t count, T* largest, double* sums, T* y) {
   std::copy_n(x, count, largest);
   std::fill_n(sums, count, 0.0);
   for (int64_t r = 1; r < plan.length; ++r) {
@@ -88,7 +85,7 @@ constexpr int64_t kShortRow = 16;
 constexpr int64_t kRowElements = 16384;  // of a piece of work
 
 template <typename T, bool kLog>
-void Normalise(const KernelContext& context, const SoftmaxPlan& plan, const T* x, T* y) {
+void Normalise(const KernelContext& context, const AxisSplit& plan, const T* x, T* y) {
   if (plan.length == 0 || plan.inner == 0) return;
   if (plan.inner == 1) {
     const int64_t rows = std::max<int64_t>(1, kRowElements / plan.length);
@@ -118,7 +115,7 @@ void Normalise(const KernelContext& context, const SoftmaxPlan& plan, const T* x
 template <bool kLog>
 Status EvalSoftmax(KernelContext& context) {
   const Tensor& x = context.in(0);
-  ASSIGN_OR_RETURN(const SoftmaxPlan plan, PlanSoftmax(context));
+  ASSIGN_OR_RETURN(const AxisSplit plan, SoftmaxAxes(context));
   return WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));

@@ -1,5 +1,8 @@
 #include "libquant/report/as_double.h"
 
+#include "libquant/numerics/packing.h"
+#include "libquant/numerics/small_float.h"
+
 namespace quant {
 namespace {
 
@@ -9,18 +12,26 @@ void Widen(const Tensor& tensor, int64_t begin, std::span<double> out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(from[i]);
 }
 
-// Integers of 4 or 2 bits, first in the low bits of each byte.
+// What is packed: integers of 4 and 2 bits, and the codes of float4.
 void WidenPacked(const Tensor& tensor, int64_t begin, std::span<double> out) {
   const DTypeInfo& info = InfoOf(tensor.dtype());
-  const int per_byte = 8 / info.bits;
-  const int levels = 1 << info.bits;
+  const bool is_signed = info.is_signed && !info.is_float;
   for (size_t i = 0; i < out.size(); ++i) {
-    const int64_t at = begin + static_cast<int64_t>(i);
-    const auto byte = static_cast<int>(tensor.bytes()[static_cast<size_t>(at / per_byte)]);
-    int code = (byte >> (static_cast<int>(at % per_byte) * info.bits)) & (levels - 1);
-    if (info.is_signed && code >= levels / 2) code -= levels;
+    int32_t code = 0;
+    UnpackCodes(tensor.bytes().data(), info.bits, is_signed, begin + static_cast<int64_t>(i), 1, &code);
     out[i] = code;
   }
+}
+
+// Floats of 8 and 4 bits.
+void WidenSmallFloats(const Tensor& tensor, int64_t begin, std::span<double> out) {
+  if (InfoOf(tensor.dtype()).bits == 8) {
+    Widen<uint8_t>(tensor, begin, out);
+  } else {
+    WidenPacked(tensor, begin, out);
+  }
+  const auto& values = SmallFloatValues(tensor.dtype());
+  for (double& v : out) v = values[static_cast<size_t>(v)];
 }
 
 }  // namespace
@@ -69,6 +80,14 @@ Status ReadAsDouble(const Tensor& tensor, int64_t begin, std::span<double> out) 
     case DType::kInt2:
     case DType::kUint2:
       WidenPacked(tensor, begin, out);
+      break;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0:
+    case DType::kFloat4E2M1:
+      WidenSmallFloats(tensor, begin, out);
       break;
     default:
       return Unsupported("tensors of {} can't be compared", NameOf(tensor.dtype()));

@@ -8,8 +8,8 @@
 
 namespace quant {
 
-// Elements [begin, begin + out.size()) of an owned tensor. Unsupported for strings, complex numbers, and floats of 8
-// bits or fewer.
+// Elements [begin, begin + out.size()) of an owned tensor. Unsupported for strings and complex
+// numbers.
 Status ReadAsDouble(const Tensor& tensor, int64_t begin, std::span<double> out);
 
 }  // namespace quant

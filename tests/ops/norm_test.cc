@@ -180,7 +180,40 @@ TEST_CASE("normalisation by channel, by own statistics of channels and of groups
   RequireRefused(GroupNormalizationOp(), {x, scale, bias}, {{{"num_groups", int64_t{4}}}});
   RequireRefused(GroupNormalizationOp(), {x, scale, bias}, {{{"num_groups", int64_t{0}}}});
   RequireRefused(BatchNormalizationOp(), {x, scale, bias, mean, RandomTensor({5}, 1)});
-  RequireRefused(BatchNormalizationOp(), {x, scale, bias, mean, variance}, {{{"training_mode", int64_t{1}}}, 15});
+}
+
+TEST_CASE("BatchNormalization trains from opset 14 on, and on something") {
+  const OpCall training = {{{"training_mode", int64_t{1}}, {"momentum", 0.75F}}, 15, 3};
+  const Tensor x = Make<float>({2, 1, 2}, {1, 3, 5, 7}), one = Make<float>({1}, {1}), two = Make<float>({1}, {2});
+  const auto out = RunOp(BatchNormalizationOp(), {x, one, two, one, CastTo<float16>(two)}, training);
+  REQUIRE(out.ok());
+  const double root = std::sqrt(5.0 + static_cast<double>(1e-5F));  // mean 4, variance 5
+  RequireClose<float>((*out)[0], {2 - 3 / root, 2 - 1 / root, 2 + 1 / root, 2 + 3 / root}, 1e-6);
+  RequireClose<float>((*out)[1], {1.75}, 1e-6);
+  RequireClose<float16>((*out)[2], {2.75}, 1e-3);
+  RequireRefused(BatchNormalizationOp(), {x, one, two, one, two}, {{}, 9, 3});
+  RequireRefused(BatchNormalizationOp(), {x, one, two, one, two}, {{}, 6, 1});
+  RequireRefused(BatchNormalizationOp(), {Make<float>({0, 1, 2}, {}), one, two, one, two}, training);
+}
+
+TEST_CASE("Dropout drops as NumPy's generator says, only in training") {
+  const OpDef& dropout = *FindOp("", "Dropout");
+  const Tensor x = Make<float>({4}, {1, 2, 3, 4});
+  Tensor yes = Tensor::Allocate(DType::kBool, {});
+  yes.mutable_data<bool>()[0] = true;
+  // numpy.random.seed(0); uniform(): 0.5488, 0.7152, 0.6028, 0.5449.
+  const OpCall call = {{{"seed", int64_t{0}}}, 13, 2};
+  const auto out = RunOp(dropout, {x, Tensor::Scalar(0.6F), yes}, call);
+  REQUIRE(out.ok());
+  RequireClose<float>((*out)[0], {0, 5, 7.5, 0}, 1e-6);
+  CHECK((*out)[1].data<bool>()[1]);
+  CHECK_FALSE((*out)[1].data<bool>()[0]);
+  RequireClose<float>(RunOne(dropout, {x, Tensor::Scalar(0.6F)}, {{}, 13, 1}), {1, 2, 3, 4}, 0);
+  for (float ratio : {1.0F, -0.5F}) RequireRefused(dropout, {x, Tensor::Scalar(ratio), yes}, call);
+  // Before opset 10 the mask had the input's type.
+  const auto old = RunOp(dropout, {x}, {{}, 7, 2});
+  REQUIRE(old.ok());
+  RequireClose<float>((*old)[1], {1, 1, 1, 1}, 0);
 }
 
 TEST_CASE("LRN divides by the energy of neighbours") {
