@@ -60,7 +60,10 @@ struct AxisReader {
     if (std::isnan(x)) x = -1;
     x = std::clamp(x, T{-1e15}, T{1e15});
     if (x >= low && x <= high) return x;
-    if (plan.padding == Padding::kBorder) return std::clamp(x, T{0}, static_cast<T>(dim - 1));
+    // Cubic interpolation goes on beyond the border, over elements equal to it: as ONNX Runtime and PyTorch have it,
+    // where ONNX's reference stops at the border's element.
+    const bool stop = plan.padding == Padding::kBorder && plan.mode != Mode::kCubic;
+    if (stop) return std::clamp(x, T{0}, static_cast<T>(dim - 1));
     return plan.padding == Padding::kReflection ? Reflect(x, low, high) : x;
   }
 
