@@ -3,19 +3,12 @@
 #include <map>
 
 #include "libquant/base/checked.h"
+#include "libquant/base/scatter_bits.h"
 #include "libquant/data/array_stream.h"
 #include "libquant/data/samples.h"
 
 namespace quant {
 namespace {
-
-// The output function of SplitMix64: a bijection that scatters counters.
-uint64_t Scatter(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 
 // Numbers by position: element i of a stream needs no other.
 class Stream {
@@ -23,9 +16,9 @@ class Stream {
   Stream(uint64_t seed, uint64_t sample, const std::string& name) {
     uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
     for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    key_ = Scatter(Scatter(Scatter(seed) ^ sample) ^ hash);
+    key_ = ScatterBits(ScatterBits(ScatterBits(seed) ^ sample) ^ hash);
   }
-  uint64_t Bits(int64_t i) const { return Scatter(key_ + static_cast<uint64_t>(i) * 0xD1342543DE82EF95u); }
+  uint64_t Bits(int64_t i) const { return ScatterBits(key_ + static_cast<uint64_t>(i) * 0xD1342543DE82EF95u); }
   // Uniform in [0, bound), up to a bias of bound / 2^64.
   int64_t Below(int64_t i, int64_t bound) const {
     return static_cast<int64_t>((static_cast<unsigned __int128>(Bits(i)) * static_cast<uint64_t>(bound)) >> 64);

@@ -1,9 +1,12 @@
 // AveragePool: mean of each window, summed in double. With count_include_pad the divisor counts the padding that the
 // attributes ask for, but not what a ceil_mode window hangs over it.
+#include <functional>
+
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/scratch.h"
+#include "libquant/ops/sum_windows.h"
 #include "libquant/ops/window.h"
 
 namespace quant {
@@ -18,23 +21,6 @@ int64_t CountedTaps(const WindowAxis& axis, int64_t o, bool include_pad) {
   return room <= 0 ? 0 : std::min(axis.kernel, CeilDiv(room, axis.dilation));
 }
 
-// sums[o] += the row's elements in window o.
-template <typename T>
-void AddRow(const WindowAxis& w, const T* row, double* sums) {
-  // Only taps that some output has inside the input.
-  for (int64_t k = w.FirstTap(w.start(w.out - 1)); k < w.LastTap(w.start(0)); ++k) {
-    const int64_t first = k * w.dilation - w.pad_begin;
-    const int64_t lo = first >= 0 ? 0 : std::min(w.out, CeilDiv(-first, w.stride));
-    const int64_t hi = first >= w.in ? 0 : std::min(w.out, CeilDiv(w.in - first, w.stride));
-    const T* in = row + first;
-    if (w.stride == 1) {
-      for (int64_t o = lo; o < hi; ++o) sums[o] += in[o];
-    } else {
-      for (int64_t o = lo; o < hi; ++o) sums[o] += in[o * w.stride];
-    }
-  }
-}
-
 template <typename T>
 void AveragePlane(const std::array<WindowAxis, 3>& axes, bool include_pad, const T* x, double* sums,
                   const std::vector<int64_t>& columns, T* y) {
@@ -45,7 +31,7 @@ void AveragePlane(const std::array<WindowAxis, 3>& axes, bool include_pad, const
       const int64_t d0 = d.start(od), h0 = h.start(oh);
       for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
         for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
-          AddRow(w, x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, sums);
+          AddWindows(w, x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, sums, std::identity());
         }
       }
       const int64_t lines = CountedTaps(d, od, include_pad) * CountedTaps(h, oh, include_pad);
