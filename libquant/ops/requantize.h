@@ -25,6 +25,13 @@ inline StatusOr<CodeScale> ReadCodeScale(const Tensor& scale, const Tensor& zero
 // The only element of a scale. DataError unless it is one of a floating-point type.
 StatusOr<float> ReadScale(const Tensor& scale);
 
+// sums[i] += number, wrapping around.
+inline void AddToSums(int32_t number, int64_t count, int32_t* sums) {
+  for (int64_t i = 0; i < count; ++i) {
+    sums[i] = static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + static_cast<uint32_t>(number));
+  }
+}
+
 // y[i] for scales[i * scale_step].
 void RequantizeRow(const int32_t* sums, int64_t count, const float* scales, int64_t scale_step, const CodeScale& y,
                    uint8_t* out);
