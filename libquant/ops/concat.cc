@@ -1,4 +1,6 @@
 // Concat and Split: runs of elements put together or taken apart along an axis.
+#include "libquant/ops/concat.h"
+
 #include <cstring>
 #include <numeric>
 
@@ -10,34 +12,17 @@ namespace quant {
 namespace {
 
 Status EvalConcat(KernelContext& context) {
-  const Tensor& first = context.in(0);
-  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(context.attributes().Int("axis", 1), first.rank()));
-  const auto a = static_cast<size_t>(axis);
-  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(first));
-  Dims dims = first.dims();
-  dims[a] = 0;
-  for (int i = 0; i < context.input_count(); ++i) {
-    const Tensor* x = context.input(i);
-    if (x == nullptr) return DataError("input {} is left out", i);
-    Dims like = x->dims();
-    if (x->dtype() != first.dtype() || x->rank() != first.rank())
-      return DataError("{} beside {}", Describe(*x), Describe(first));
-    like[a] = first.dims()[a];
-    if (like != first.dims()) return DataError("{} beside {} along axis {}", Describe(*x), Describe(first), axis);
-    const auto total = CheckedAdd(dims[a], x->dims()[a]);
-    if (!total) return DataError("the result is too large");
-    dims[a] = *total;
-  }
-  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, first.dtype(), dims));
-  const int64_t outer = ProductOf(dims, 0, a);
-  const int64_t inner = ProductOf(dims, a + 1, dims.size()) * element;
-  const int64_t row = dims[a] * inner;
+  std::vector<const Tensor*> parts;
+  for (int i = 0; i < context.input_count(); ++i) parts.push_back(context.input(i));
+  ASSIGN_OR_RETURN(const ConcatPlan plan, PlanConcat(parts, context.attributes().Int("axis", 1)));
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(*parts[0]));
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, parts[0]->dtype(), plan.dims));
   int64_t at = 0;
-  for (int i = 0; i < context.input_count(); ++i) {
-    const Tensor& x = context.in(i);
-    const int64_t run = x.dims()[a] * inner;
-    for (int64_t o = 0; run > 0 && o < outer; ++o) {
-      std::memcpy(out->mutable_bytes().data() + o * row + at, x.bytes().data() + o * run, static_cast<size_t>(run));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t run = plan.runs[i] * element;
+    for (int64_t o = 0; run > 0 && o < plan.outer; ++o) {
+      std::memcpy(out->mutable_bytes().data() + o * plan.row * element + at, parts[i]->bytes().data() + o * run,
+                  static_cast<size_t>(run));
     }
     at += run;
   }
@@ -89,6 +74,34 @@ Status EvalSplit(KernelContext& context) {
 }
 
 }  // namespace
+
+StatusOr<ConcatPlan> PlanConcat(const std::vector<const Tensor*>& parts, int64_t axis_attribute) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] == nullptr) return DataError("input {} is left out", i);
+  }
+  const Tensor& first = *parts[0];
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(axis_attribute, first.rank()));
+  const auto a = static_cast<size_t>(axis);
+  ConcatPlan plan;
+  plan.dims = first.dims();
+  plan.dims[a] = 0;
+  for (const Tensor* x : parts) {
+    Dims like = x->dims();
+    if (x->dtype() != first.dtype() || x->rank() != first.rank())
+      return DataError("{} beside {}", Describe(*x), Describe(first));
+    like[a] = first.dims()[a];
+    if (like != first.dims()) return DataError("{} beside {} along axis {}", Describe(*x), Describe(first), axis);
+    const auto total = CheckedAdd(plan.dims[a], x->dims()[a]);
+    if (!total) return DataError("the result is too large");
+    plan.dims[a] = *total;
+  }
+  if (!CheckedProduct(plan.dims)) return DataError("the result is too large");
+  const int64_t inner = ProductOf(plan.dims, a + 1, plan.dims.size());
+  plan.outer = ProductOf(plan.dims, 0, a);
+  plan.row = plan.dims[a] * inner;
+  for (const Tensor* x : parts) plan.runs.push_back(x->dims()[a] * inner);
+  return plan;
+}
 
 const OpDef& ConcatOp() {
   static const OpDef def = {.name = "Concat",
