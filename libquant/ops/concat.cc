@@ -12,10 +12,7 @@ namespace {
 
 Status EvalConcat(KernelContext& context) {
   std::vector<const Tensor*> parts;
-  for (int i = 0; i < context.input_count(); ++i) {
-    if (context.input(i) == nullptr) return DataError("input {} is left out", i);
-    parts.push_back(context.input(i));
-  }
+  for (int i = 0; i < context.input_count(); ++i) parts.push_back(context.input(i));
   return ConcatTensors(context, parts, context.attributes().Int("axis", 1));
 }
 
@@ -60,32 +57,44 @@ Status EvalSplit(KernelContext& context) {
 
 }  // namespace
 
-Status ConcatTensors(KernelContext& context, std::span<const Tensor* const> parts, int64_t given_axis) {
+StatusOr<ConcatPlan> PlanConcat(const std::vector<const Tensor*>& parts, int64_t axis_attribute) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] == nullptr) return DataError("input {} is left out", i);
+  }
   const Tensor& first = *parts[0];
-  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(given_axis, first.rank()));
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(axis_attribute, first.rank()));
   const auto a = static_cast<size_t>(axis);
-  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(first));
-  Dims dims = first.dims();
-  dims[a] = 0;
+  ConcatPlan plan;
+  plan.dims = first.dims();
+  plan.dims[a] = 0;
   for (const Tensor* x : parts) {
     Dims like = x->dims();
     if (x->dtype() != first.dtype() || x->rank() != first.rank())
       return DataError("{} beside {}", Describe(*x), Describe(first));
     like[a] = first.dims()[a];
     if (like != first.dims()) return DataError("{} beside {} along axis {}", Describe(*x), Describe(first), axis);
-    const auto total = CheckedAdd(dims[a], x->dims()[a]);
+    const auto total = CheckedAdd(plan.dims[a], x->dims()[a]);
     if (!total) return DataError("the result is too large");
-    dims[a] = *total;
+    plan.dims[a] = *total;
   }
-  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, first.dtype(), dims));
-  const int64_t outer = ProductOf(dims, 0, a);
-  const int64_t inner = ProductOf(dims, a + 1, dims.size()) * element;
-  const int64_t row = dims[a] * inner;
+  if (!CheckedProduct(plan.dims)) return DataError("the result is too large");
+  const int64_t inner = ProductOf(plan.dims, a + 1, plan.dims.size());
+  plan.outer = ProductOf(plan.dims, 0, a);
+  plan.row = plan.dims[a] * inner;
+  for (const Tensor* x : parts) plan.runs.push_back(x->dims()[a] * inner);
+  return plan;
+}
+
+Status ConcatTensors(KernelContext& context, const std::vector<const Tensor*>& parts, int64_t axis) {
+  ASSIGN_OR_RETURN(const ConcatPlan plan, PlanConcat(parts, axis));
+  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(*parts[0]));
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, parts[0]->dtype(), plan.dims));
   int64_t at = 0;
-  for (const Tensor* x : parts) {
-    const int64_t run = x->dims()[a] * inner;
-    for (int64_t o = 0; run > 0 && o < outer; ++o) {
-      std::memcpy(out->mutable_bytes().data() + o * row + at, x->bytes().data() + o * run, static_cast<size_t>(run));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t run = plan.runs[i] * element;
+    for (int64_t o = 0; run > 0 && o < plan.outer; ++o) {
+      std::memcpy(out->mutable_bytes().data() + o * plan.row * element + at, parts[i]->bytes().data() + o * run,
+                  static_cast<size_t>(run));
     }
     at += run;
   }

@@ -97,6 +97,8 @@ void ConvByProduct(const KernelContext& context, const ConvPlan& plan, const T* 
   });
 }
 
+}  // namespace
+
 Status EvalConv(KernelContext& context) {
   const Tensor &x = context.in(0), &w = context.in(1);
   const Tensor* bias = context.input(2);
@@ -120,8 +122,6 @@ Status EvalConv(KernelContext& context) {
     return y.Finish();
   });
 }
-
-}  // namespace
 
 const OpDef& ConvOp() {
   static const OpDef def = {

@@ -124,6 +124,6 @@ void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T p
 
 template void FillPanel(const ConvPlan&, const float*, int64_t, int64_t, float, float*);
 template void FillPanel(const ConvPlan&, const double*, int64_t, int64_t, double, double*);
-template void FillPanel(const ConvPlan&, const int32_t*, int64_t, int64_t, int32_t, int32_t*);
+template void FillPanel(const ConvPlan&, const uint8_t*, int64_t, int64_t, uint8_t, uint8_t*);
 
 }  // namespace quant

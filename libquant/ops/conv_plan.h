@@ -26,6 +26,9 @@ struct ConvPlan {
 // x: [N, C, spatial...], w: [M, C / group, kernel...]; DataError when they, a bias or the attributes don't fit.
 StatusOr<ConvPlan> PlanConv(const KernelContext& context, const Tensor& x, const Tensor& w, const Tensor* bias);
 
+// The kernel of Conv: inputs x, w and an optional bias.
+Status EvalConv(KernelContext& context);
+
 // Rows of x's windows, as the product with the weight wants them: panel[r][p - begin] for r over (channel, taps) of
 // one group and p over output positions [begin, end). Positions in the padding hold `padding`.
 // `x` is the first channel of the group.

@@ -7,44 +7,10 @@
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/float_view.h"
-#include "libquant/ops/gemm.h"
+#include "libquant/ops/gemm_node.h"
 
 namespace quant {
 namespace {
-
-struct GemmNode {
-  GemmSize size;
-  bool trans_a = false, trans_b = false;
-  float alpha = 1, beta = 1;
-  int64_t c_row = 0, c_col = 0;  // strides of c over y's rows and columns; 0 where it repeats
-};
-
-StatusOr<GemmNode> ReadGemm(const KernelContext& context) {
-  const Dims &a = context.in(0).dims(), &b = context.in(1).dims();
-  if (a.size() != 2 || b.size() != 2) return DataError("Gemm takes matrices, not {} and {}", ToString(a), ToString(b));
-  const Attributes& attributes = context.attributes();
-  GemmNode g;
-  g.trans_a = attributes.Int("transA", 0) != 0;
-  g.trans_b = attributes.Int("transB", 0) != 0;
-  g.alpha = attributes.Float("alpha", 1);
-  g.beta = attributes.Float("beta", 1);
-  g.size = {a[g.trans_a ? 1 : 0], b[g.trans_b ? 0 : 1], a[g.trans_a ? 0 : 1]};
-  if (b[g.trans_b ? 1 : 0] != g.size.k) {
-    return DataError("{} and {} can't be multiplied with transA {} and transB {}", ToString(a), ToString(b), g.trans_a,
-                     g.trans_b);
-  }
-  const Tensor* c = context.input(2);
-  if (c == nullptr) return g;
-  const Dims& dims = c->dims();
-  const int64_t cols = dims.empty() ? 1 : dims.back();
-  const int64_t rows = dims.size() < 2 ? 1 : dims[0];
-  if (dims.size() > 2 || (cols != 1 && cols != g.size.n) || (rows != 1 && rows != g.size.m)) {
-    return DataError("C of {} can't be broadcast to {}x{}", ToString(dims), g.size.m, g.size.n);
-  }
-  g.c_col = cols == 1 ? 0 : 1;
-  g.c_row = rows == 1 ? 0 : cols;
-  return g;
-}
 
 template <typename T>
 Status EvalFloat(KernelContext& context, const GemmNode& g) {
@@ -105,9 +71,39 @@ Status EvalInteger(KernelContext& context, const GemmNode& g) {
   return OkStatus();
 }
 
+int64_t ChannelAxis(const Attributes& attributes, int64_t) { return attributes.Int("transB", 0) != 0 ? 0 : 1; }
+int64_t ReductionAxis(const Attributes& attributes, int64_t) { return attributes.Int("transB", 0) != 0 ? 1 : 0; }
+
+}  // namespace
+
+StatusOr<GemmNode> ReadGemm(const Attributes& attributes, const Dims& a, const Dims& b, const Tensor* c) {
+  if (a.size() != 2 || b.size() != 2) return DataError("Gemm takes matrices, not {} and {}", ToString(a), ToString(b));
+  GemmNode g;
+  g.trans_a = attributes.Int("transA", 0) != 0;
+  g.trans_b = attributes.Int("transB", 0) != 0;
+  g.alpha = attributes.Float("alpha", 1);
+  g.beta = attributes.Float("beta", 1);
+  g.size = {a[g.trans_a ? 1 : 0], b[g.trans_b ? 0 : 1], a[g.trans_a ? 0 : 1]};
+  if (b[g.trans_b ? 1 : 0] != g.size.k) {
+    return DataError("{} and {} can't be multiplied with transA {} and transB {}", ToString(a), ToString(b), g.trans_a,
+                     g.trans_b);
+  }
+  if (c == nullptr) return g;
+  const Dims& dims = c->dims();
+  const int64_t cols = dims.empty() ? 1 : dims.back();
+  const int64_t rows = dims.size() < 2 ? 1 : dims[0];
+  if (dims.size() > 2 || (cols != 1 && cols != g.size.n) || (rows != 1 && rows != g.size.m)) {
+    return DataError("C of {} can't be broadcast to {}x{}", ToString(dims), g.size.m, g.size.n);
+  }
+  g.c_col = cols == 1 ? 0 : 1;
+  g.c_row = rows == 1 ? 0 : cols;
+  return g;
+}
+
 Status EvalGemm(KernelContext& context) {
   RETURN_IF_ERROR(SameTypes(context, {1, 2}));
-  ASSIGN_OR_RETURN(const GemmNode g, ReadGemm(context));
+  ASSIGN_OR_RETURN(const GemmNode g,
+                   ReadGemm(context.attributes(), context.in(0).dims(), context.in(1).dims(), context.input(2)));
   switch (context.in(0).dtype()) {
     case DType::kInt32:
       return EvalInteger<int32_t>(context, g);
@@ -121,11 +117,6 @@ Status EvalGemm(KernelContext& context) {
       return WithComputeType(context.in(0).dtype(), [&](auto zero) { return EvalFloat<decltype(zero)>(context, g); });
   }
 }
-
-int64_t ChannelAxis(const Attributes& attributes, int64_t) { return attributes.Int("transB", 0) != 0 ? 0 : 1; }
-int64_t ReductionAxis(const Attributes& attributes, int64_t) { return attributes.Int("transB", 0) != 0 ? 1 : 0; }
-
-}  // namespace
 
 const OpDef& GemmOp() {
   static const OpDef def = {

@@ -1,8 +1,6 @@
 #include "libquant/ops/recurrent.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/gemm.h"
@@ -10,40 +8,16 @@
 namespace quant {
 namespace {
 
-struct ActivationRow {
-  std::string_view name;  // lower case
-  Activation::Kind kind;
-  int parameters;
-  double alpha, beta;
-};
-
-constexpr std::array<ActivationRow, 11> kActivations = {{
-    {"affine", Activation::Kind::kAffine, 2, 1, 0},
-    {"elu", Activation::Kind::kElu, 1, 1, 0},
-    {"hardsigmoid", Activation::Kind::kHardSigmoid, 2, 0.2, 0.5},
-    {"leakyrelu", Activation::Kind::kLeakyRelu, 1, 0.01, 0},
-    {"relu", Activation::Kind::kRelu, 0, 0, 0},
-    {"scaledtanh", Activation::Kind::kScaledTanh, 2, 1, 1},
-    {"sigmoid", Activation::Kind::kSigmoid, 0, 0, 0},
-    {"softplus", Activation::Kind::kSoftplus, 0, 0, 0},
-    {"softsign", Activation::Kind::kSoftsign, 0, 0, 0},
-    {"tanh", Activation::Kind::kTanh, 0, 0, 0},
-    {"thresholdedrelu", Activation::Kind::kThresholdedRelu, 1, 1, 0},
-}};
-
 // activation_alpha and activation_beta hold values for those functions alone that have such a parameter, in order.
 StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attributes, std::vector<std::string> names) {
   const std::vector<float> alphas = attributes.Floats("activation_alpha"), betas = attributes.Floats("activation_beta");
   size_t alpha = 0, beta = 0;
   std::vector<Activation> out;
   for (std::string& name : names) {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto* row =
-        std::find_if(kActivations.begin(), kActivations.end(), [&](const auto& r) { return r.name == name; });
-    if (row == kActivations.end()) return Unsupported("the activation '{}' is not known", name);
-    Activation f{row->kind, row->alpha, row->beta};
-    if (row->parameters > 0 && alpha < alphas.size()) f.alpha = double{alphas[alpha++]};
-    if (row->parameters > 1 && beta < betas.size()) f.beta = double{betas[beta++]};
+    ASSIGN_OR_RETURN(const ActivationRow row, FindActivation(std::move(name)));
+    Activation f = row.defaults;
+    if (row.parameters > 0 && alpha < alphas.size()) f.alpha = double{alphas[alpha++]};
+    if (row.parameters > 1 && beta < betas.size()) f.beta = double{betas[beta++]};
     out.push_back(f);
   }
   return out;
@@ -111,42 +85,6 @@ void ProjectInput(const RecurrentPlan& plan, const RecurrentOptions& options, co
 }
 
 }  // namespace
-
-template <typename T>
-void Activate(const Activation& f, T clip, int64_t count, T* x) {
-  using K = Activation::Kind;
-  if (clip > 0) {
-    for (int64_t i = 0; i < count; ++i) x[i] = std::clamp(x[i], -clip, clip);
-  }
-  const T a = static_cast<T>(f.alpha), b = static_cast<T>(f.beta);
-  const auto each = [&](const auto& g) {
-    for (int64_t i = 0; i < count; ++i) x[i] = g(x[i]);
-  };
-  switch (f.kind) {
-    case K::kAffine:
-      return each([&](T v) { return a * v + b; });
-    case K::kElu:
-      return each([&](T v) { return v >= 0 ? v : a * std::expm1(v); });
-    case K::kHardSigmoid:
-      return each([&](T v) { return std::clamp(a * v + b, T(0), T(1)); });
-    case K::kLeakyRelu:
-      return each([&](T v) { return v >= 0 ? v : a * v; });
-    case K::kRelu:
-      return each([&](T v) { return v > 0 ? v : T(0); });
-    case K::kScaledTanh:
-      return each([&](T v) { return a * std::tanh(b * v); });
-    case K::kSigmoid:
-      return each([&](T v) { return T(1) / (T(1) + std::exp(-v)); });
-    case K::kSoftplus:
-      return each([&](T v) { return std::max(v, T(0)) + std::log1p(std::exp(-std::abs(v))); });
-    case K::kSoftsign:
-      return each([&](T v) { return v / (T(1) + std::abs(v)); });
-    case K::kTanh:
-      return each([&](T v) { return std::tanh(v); });
-    case K::kThresholdedRelu:
-      return each([&](T v) { return v > a ? v : T(0); });
-  }
-}
 
 Dims RecurrentPlan::y_dims() const {
   return batch_first ? Dims{batch, steps, directions, hidden} : Dims{steps, directions, batch, hidden};
@@ -253,7 +191,6 @@ Status WriteState(KernelContext& context, const RecurrentPlan& plan, int i, cons
 }
 
 #define NIBBLE_RECURRENT(T)                                                                                      \
-  template void Activate<T>(const Activation&, T, int64_t, T*);                                                  \
   template StatusOr<std::vector<T>> InitialState<T>(const KernelContext&, const RecurrentPlan&, int);            \
   template Status RunRecurrent<T>(KernelContext&, const RecurrentPlan&, const RecurrentOptions&, std::vector<T>, \
                                   const RecurrentStep<T>&);                                                      \

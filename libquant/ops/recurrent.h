@@ -11,34 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "libquant/ops/activation.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/op_def.h"
 
 namespace quant {
-
-// One of ONNX's activation functions with its parameters.
-struct Activation {
-  enum class Kind {
-    kAffine,
-    kElu,
-    kHardSigmoid,
-    kLeakyRelu,
-    kRelu,
-    kScaledTanh,
-    kSigmoid,
-    kSoftplus,
-    kSoftsign,
-    kTanh,
-    kThresholdedRelu
-  };
-  Kind kind = Kind::kTanh;
-  double alpha = 0;
-  double beta = 0;
-};
-
-// x[i] = f(clamp(x[i], -clip, clip)); no clamping for clip 0.
-template <typename T>
-void Activate(const Activation& f, T clip, int64_t count, T* x);
 
 struct RecurrentPlan {
   int64_t gates = 0;
