@@ -72,13 +72,16 @@ class Oracle:
             return {name: arrays[name] for name in arrays.files}
 
 
-def session(model, level=None, optimized=None):
-    """An ONNX Runtime session on one thread; `level` is the accuracy of the MatMulNBits it fuses."""
+def session(model, level=None, optimized=None, exact=False):
+    """An ONNX Runtime session on one thread; `level` is the accuracy of the MatMulNBits it fuses. With `exact`, sums of
+    8-bit products don't saturate at 16 bits on machines without VNNI."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     if level is not None:
         options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", str(level))
+    if exact:
+        options.add_session_config_entry("session.x64quantprecision", "1")
     if optimized is not None:
         options.optimized_model_filepath = str(optimized)
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
