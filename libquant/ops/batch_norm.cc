@@ -1,6 +1,8 @@
 // BatchNormalization: y = (x - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c]. At inference the statistics
 // are inputs. In training mode (from opset 14 on) they are those of x, and the inputs are running ones, of which
 // outputs 1 and 2 are the next: running * momentum + current * (1 - momentum).
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "libquant/base/checked.h"
@@ -15,9 +17,21 @@ struct Planes {
   int64_t samples = 1, channels = 1, plane = 1;
 };
 
-bool IsTraining(const KernelContext& context) {
-  return context.version() >= 14 && context.attributes().Int("training_mode", 0) != 0;
+bool IsTraining(const Attributes& attributes, int64_t version) {
+  return version >= 14 && attributes.Int("training_mode", 0) != 0;
 }
+bool IsTraining(const KernelContext& context) { return IsTraining(context.attributes(), context.version()); }
+
+// One channel's y = (x - mean) * factor + bias.
+template <typename T>
+struct ChannelMap {
+  T mean, factor, bias;
+  ChannelMap(double channel_mean, double variance, double epsilon, T scale, T channel_bias)
+      : mean(static_cast<T>(channel_mean)),
+        factor(static_cast<T>(scale / std::sqrt(variance + epsilon))),
+        bias(channel_bias) {}
+  T operator()(T x) const { return (x - mean) * factor + bias; }
+};
 
 Status CheckBatchNorm(const KernelContext& context, int64_t channels) {
   const Attributes& attributes = context.attributes();
@@ -59,11 +73,11 @@ void Normalise(const T* x, const Planes& p, const std::vector<double>& means, co
                const T* scale, const T* bias, double epsilon, T* y) {
   ParallelFor(p.samples * p.channels, [&](int64_t i) {
     const int64_t c = i % p.channels;
-    const T factor = static_cast<T>(scale[c] / std::sqrt(variances[static_cast<size_t>(c)] + epsilon));
-    const T shift = static_cast<T>(means[static_cast<size_t>(c)]), add = bias[c];
+    const ChannelMap<T> map(means[static_cast<size_t>(c)], variances[static_cast<size_t>(c)], epsilon, scale[c],
+                            bias[c]);
     const T* in = x + i * p.plane;
     T* out = y + i * p.plane;
-    for (int64_t j = 0; j < p.plane; ++j) out[j] = (in[j] - shift) * factor + add;
+    for (int64_t j = 0; j < p.plane; ++j) out[j] = map(in[j]);
   });
 }
 
@@ -112,6 +126,34 @@ Status EvalBatchNorm(KernelContext& context) {
   return EmitRunning(context, 2, 4, variances);
 }
 
+Tail BatchNormTail(const KernelCall& call, int through, const Dims& dims) {
+  const bool plain = call.version >= 7 && !IsTraining(call.attributes, call.version) &&
+                     call.attributes.Int("spatial", 1) != 0 && through == 0 && dims.size() > 1 &&
+                     call.inputs.size() == 5;
+  if (!plain) return {};
+  std::array<const float*, 5> inputs = {};
+  for (size_t i = 1; i < 5; ++i) {
+    const Tensor& t = *call.inputs[i];
+    if (t.dtype() != DType::kFloat || t.dims() != Dims{dims[1]}) return {};
+    inputs[i] = t.data<float>().data();
+  }
+  const double epsilon = call.attributes.Float("epsilon", 1e-5F);
+  std::vector<ChannelMap<float>> maps;
+  for (int64_t c = 0; c < dims[1]; ++c) {
+    maps.emplace_back(inputs[3][c], inputs[4][c], epsilon, inputs[1][c], inputs[2][c]);
+  }
+  int64_t plane = 1;
+  for (size_t i = 2; i < dims.size(); ++i) plane *= dims[i];
+  return [maps = std::move(maps), plane, channels = dims[1]](float* data, int64_t begin, int64_t count) {
+    for (int64_t done = 0; done < count;) {
+      const int64_t at = begin + done, run = std::min(count - done, plane - at % plane);
+      const ChannelMap<float> map = maps[static_cast<size_t>(at / plane % channels)];
+      for (int64_t i = 0; i < run; ++i) data[done + i] = map(data[done + i]);
+      done += run;
+    }
+  };
+}
+
 }  // namespace
 
 const OpDef& BatchNormalizationOp() {
@@ -123,6 +165,7 @@ const OpDef& BatchNormalizationOp() {
       .role = Requantize{},
       .exactness = Exactness::kRounding,
       .summary = "Normalisation of each channel by given statistics or, in training, its own",
+      .as_tail = BatchNormTail,
   };
   return def;
 }

@@ -44,11 +44,13 @@ void ApplyRow(const A* a, int64_t a_step, const B* b, int64_t b_step, R* out, in
   }
 }
 
-// The whole of a two-operand kernel: output 0 of type R from inputs of types A and B.
-template <typename A, typename B, typename R, typename F>
+// The whole of a two-operand kernel: output 0 of type R from inputs of types A and B. `kInPlace`: no other input is
+// read afterwards, so that the output may take an input's memory.
+template <typename A, typename B, typename R, bool kInPlace = false, typename F>
 Status BroadcastBinary(KernelContext& context, const Tensor& a, const Tensor& b, F f) {
   ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast({&a, &b}));
-  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, DTypeOf<R>(), plan.out));
+  ASSIGN_OR_RETURN(Tensor * out, kInPlace ? context.AllocateOverInput(0, DTypeOf<R>(), plan.out)
+                                          : context.Allocate(0, DTypeOf<R>(), plan.out));
   const A* x = a.data<A>().data();
   const B* y = b.data<B>().data();
   R* z = out->template mutable_data<R>().data();

@@ -7,6 +7,7 @@
 #include "libquant/ops/broadcast.h"
 #include "libquant/ops/dispatch.h"
 #include "libquant/ops/one_way_broadcast.h"
+#include "libquant/ops/tail.h"
 
 namespace quant {
 namespace {
@@ -122,9 +123,18 @@ Status EvalArithmetic(KernelContext& context) {
     using T = decltype(zero);
     using W = typename Wide<T>::type;
     if (kDivides) RETURN_IF_ERROR(CheckDivisor<T>(b));
-    return BroadcastBinary<T, T, T>(context, a, b,
-                                    [](T x, T y) { return static_cast<T>(F()(static_cast<W>(x), static_cast<W>(y))); });
+    return BroadcastBinary<T, T, T, true>(
+        context, a, b, [](T x, T y) { return static_cast<T>(F()(static_cast<W>(x), static_cast<W>(y))); });
   });
+}
+
+// Add, Sub, Mul, Div as a tail on one operand, the other being known.
+template <typename F>
+Tail ArithmeticTail(const KernelCall& call, int through, const Dims& dims) {
+  if (call.version < 7 || call.inputs.size() != 2) return {};
+  const Tensor& other = *call.inputs[static_cast<size_t>(1 - through)];
+  if (through == 0) return CombineTail(other, dims, [](float y, float x) { return F()(y, x); });
+  return CombineTail(other, dims, [](float y, float x) { return F()(x, y); });
 }
 
 Status EvalMod(KernelContext& context) {
@@ -140,7 +150,7 @@ Status EvalPow(KernelContext& context) {
   const bool square =
       b.size() == 1 && b.dtype() == DType::kFloat && b.data<float>()[0] == 2.0f && a.dtype() == DType::kFloat;
   if (square) {
-    return BroadcastBinary<float, float, float>(context, a, b, [](float x, float) { return x * x; });
+    return BroadcastBinary<float, float, float, true>(context, a, b, [](float x, float) { return x * x; });
   }
   if (a.dtype() == DType::kFloat && b.dtype() == DType::kFloat) {
     return BroadcastBinary<float, float, float>(context, a, b, [](float x, float y) { return std::pow(x, y); });
@@ -310,12 +320,18 @@ OpDef Binary(std::string_view name, std::vector<int64_t> since, Status (*eval)(K
   }
 #define NIBBLE_SINCE(...) \
   { __VA_ARGS__ }
-NIBBLE_BINARY(Add, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<AddF>, Requantize{}, Exactness::kExact,
-              "Sum of two tensors")
-NIBBLE_BINARY(Sub, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<SubF>, Requantize{}, Exactness::kExact, "Difference")
-NIBBLE_BINARY(Mul, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<MulF>, Requantize{}, Exactness::kExact, "Product")
-NIBBLE_BINARY(Div, NIBBLE_SINCE(6, 7, 13, 14), (EvalArithmetic<DivF, true>), Requantize{}, Exactness::kExact,
-              "Quotient; integers truncate")
+#define NIBBLE_ARITHMETIC(op, divides, text)                                                                  \
+  const OpDef& op##Op() {                                                                                     \
+    static const OpDef def = WithTail(Binary(#op, NIBBLE_SINCE(6, 7, 13, 14), EvalArithmetic<op##F, divides>, \
+                                             Requantize{}, Exactness::kExact, text),                          \
+                                      ArithmeticTail<op##F>);                                                 \
+    return def;                                                                                               \
+  }
+NIBBLE_ARITHMETIC(Add, false, "Sum of two tensors")
+NIBBLE_ARITHMETIC(Sub, false, "Difference")
+NIBBLE_ARITHMETIC(Mul, false, "Product")
+NIBBLE_ARITHMETIC(Div, true, "Quotient; integers truncate")
+#undef NIBBLE_ARITHMETIC
 NIBBLE_BINARY(Mod, NIBBLE_SINCE(10, 13), EvalMod, Control{}, Exactness::kExact, "Remainder")
 NIBBLE_BINARY(Pow, NIBBLE_SINCE(1, 7, 12, 13, 15), EvalPow, FloatOnly{}, Exactness::kTranscendental, "Power")
 NIBBLE_BINARY(Equal, NIBBLE_SINCE(1, 7, 11, 13, 19), EvalEqual, Control{}, Exactness::kExact, "a == b")

@@ -62,15 +62,11 @@ template <typename T>
 class FloatOutput {
  public:
   static StatusOr<FloatOutput> Make(KernelContext& context, int i, DType dtype, Dims dims) {
-    FloatOutput out;
-    ASSIGN_OR_RETURN(out.tensor_, context.Allocate(i, dtype, std::move(dims)));
-    if (dtype == DTypeOf<T>()) {
-      out.data_ = out.tensor_->template mutable_data<T>().data();
-      return out;
-    }
-    out.copy_ = context.Scratch(out.tensor_->size() * static_cast<int64_t>(sizeof(T)));
-    out.data_ = reinterpret_cast<T*>(out.copy_->data());
-    return out;
+    return Over(context, context.Allocate(i, dtype, std::move(dims)));
+  }
+  // The same where KernelContext::AllocateOverInput may be used.
+  static StatusOr<FloatOutput> MakeOverInput(KernelContext& context, int i, DType dtype, Dims dims) {
+    return Over(context, context.AllocateOverInput(i, dtype, std::move(dims)));
   }
   T* data() const { return data_; }
   int64_t size() const { return tensor_->size(); }
@@ -82,6 +78,18 @@ class FloatOutput {
   }
 
  private:
+  static StatusOr<FloatOutput> Over(KernelContext& context, StatusOr<Tensor*> tensor) {
+    FloatOutput out;
+    ASSIGN_OR_RETURN(out.tensor_, std::move(tensor));
+    const DType dtype = out.tensor_->dtype();
+    if (dtype == DTypeOf<T>()) {
+      out.data_ = out.tensor_->template mutable_data<T>().data();
+      return out;
+    }
+    out.copy_ = context.Scratch(out.tensor_->size() * static_cast<int64_t>(sizeof(T)));
+    out.data_ = reinterpret_cast<T*>(out.copy_->data());
+    return out;
+  }
   Tensor* tensor_ = nullptr;
   T* data_ = nullptr;
   std::shared_ptr<Buffer> copy_;

@@ -134,7 +134,8 @@ void GemmTile(const GemmSize& size, const GemmOperands<T>& operands) {
 }
 
 template <typename T>
-void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOperands<T>(int64_t)>& operands) {
+void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOperands<T>(int64_t)>& operands,
+               const std::function<void(T* run, int64_t length)>& finish) {
   if (size.m <= 0 || size.n <= 0 || count <= 0) return;
   if (size.m == 1 || size.n == 1) {
     GemmSize s = size;
@@ -146,7 +147,9 @@ void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOper
         GemmOperands<T> o = operands(item / tiles);
         AsSingleRow(row, o);
         const int64_t begin = item % tiles * kRowTile;
-        RowTile(o.a.data, o.b, row.k, begin, std::min(begin + kRowTile, row.n), o.c, o.add);
+        const int64_t end = std::min(begin + kRowTile, row.n);
+        RowTile(o.a.data, o.b, row.k, begin, end, o.c, o.add);
+        if (finish) finish(o.c + begin, end - begin);
       });
     }
   }
@@ -160,7 +163,9 @@ void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOper
     o.packed_row += row;
     o.b = o.b.Block(0, col);
     o.c += row * o.c_stride + col;
-    GemmTile<T>({std::min(rows, size.m - row), std::min(cols, size.n - col), size.k}, o);
+    const GemmSize tile = {std::min(rows, size.m - row), std::min(cols, size.n - col), size.k};
+    GemmTile<T>(tile, o);
+    for (int64_t i = 0; i < tile.m && finish; ++i) finish(o.c + i * o.c_stride, tile.n);
   });
 }
 
@@ -168,7 +173,9 @@ template float Dot(const float*, const float*, int64_t);
 template double Dot(const double*, const double*, int64_t);
 template void GemmTile(const GemmSize&, const GemmOperands<float>&);
 template void GemmTile(const GemmSize&, const GemmOperands<double>&);
-template void GemmBatch(const GemmSize&, int64_t, const std::function<GemmOperands<float>(int64_t)>&);
-template void GemmBatch(const GemmSize&, int64_t, const std::function<GemmOperands<double>(int64_t)>&);
+template void GemmBatch(const GemmSize&, int64_t, const std::function<GemmOperands<float>(int64_t)>&,
+                        const std::function<void(float*, int64_t)>&);
+template void GemmBatch(const GemmSize&, int64_t, const std::function<GemmOperands<double>(int64_t)>&,
+                        const std::function<void(double*, int64_t)>&);
 
 }  // namespace quant

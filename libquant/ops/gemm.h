@@ -80,9 +80,11 @@ void ScatteredTile(const GemmSize& size, const PackedRows& a, int64_t row, const
                    float* c, int64_t c_stride, bool add);
 
 // `count` products of one size, split over threads; operands(i) says where product i lives and may be called from
-// any thread, more than once.
+// any thread, more than once. `finish` is called for each finished run of elements of a row of some c, and may change
+// them.
 template <typename T>
-void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOperands<T>(int64_t)>& operands);
+void GemmBatch(const GemmSize& size, int64_t count, const std::function<GemmOperands<T>(int64_t)>& operands,
+               const std::function<void(T* run, int64_t length)>& finish = nullptr);
 
 // Sum of x[i] * y[i], in a fixed order, in T.
 template <typename T>

@@ -135,7 +135,7 @@ void ConvDepthwise(const KernelContext& context, const CodeConv& conv, const Con
     Differences(conv.w + m * plan.taps, plan.taps, conv.w_signed, conv.w_zeros[static_cast<size_t>(m)],
                 w + m * plan.taps);
   }
-  DepthwiseConv<float>(context, plan, x, w, nullptr, y);
+  DepthwiseConv<float>(context, plan, x, w, nullptr, Tail(), y);
   ScratchPool sums(context, plan.out_plane * static_cast<int64_t>(sizeof(int32_t)));
   const int64_t per_piece = std::max<int64_t>(1, kPiece / plan.out_plane);
   ParallelFor(CeilDiv(planes, per_piece), [&](int64_t piece) {

@@ -21,7 +21,7 @@ Status MapFloats(KernelContext& context, F f) {
   return WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto in, FloatInput<T>::Of(context, &x));
-    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::Make(context, 0, x.dtype(), x.dims()));
+    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::MakeOverInput(context, 0, x.dtype(), x.dims()));
     const T* from = in.data();
     T* to = out.data();
     ParallelFor(CeilDiv(x.size(), kMapPiece), [&](int64_t piece) {
@@ -33,14 +33,14 @@ Status MapFloats(KernelContext& context, F f) {
   });
 }
 
-// The same, a run of elements at a time: f(in, count, out).
+// The same, a run of elements at a time: f(in, count, out), which may be the same memory.
 template <typename F>
 Status MapFloatRuns(KernelContext& context, F f) {
   const Tensor& x = context.in(0);
   return WithComputeType(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     ASSIGN_OR_RETURN(const auto in, FloatInput<T>::Of(context, &x));
-    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::Make(context, 0, x.dtype(), x.dims()));
+    ASSIGN_OR_RETURN(auto out, FloatOutput<T>::MakeOverInput(context, 0, x.dtype(), x.dims()));
     ParallelFor(CeilDiv(x.size(), kMapPiece), [&](int64_t piece) {
       const int64_t begin = piece * kMapPiece;
       f(in.data() + begin, std::min(kMapPiece, x.size() - begin), out.data() + begin);
@@ -56,7 +56,7 @@ Status MapNumbers(KernelContext& context, F f) {
   return WithNumber(x.dtype(), [&](auto zero) -> Status {
     using T = decltype(zero);
     using W = typename Wide<T>::type;
-    ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), x.dims()));
+    ASSIGN_OR_RETURN(Tensor * out, context.AllocateOverInput(0, x.dtype(), x.dims()));
     const auto from = x.data<T>();
     const auto to = out->mutable_data<T>();
     for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(f(static_cast<W>(from[i])));

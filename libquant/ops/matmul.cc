@@ -69,13 +69,20 @@ Status EvalFloat(KernelContext& context, const MatMulPlan& plan) {
   ASSIGN_OR_RETURN(const auto as, FloatInput<T>::Of(context, &a));
   ASSIGN_OR_RETURN(const auto bs, FloatInput<T>::Of(context, &b));
   ASSIGN_OR_RETURN(auto y, FloatOutput<T>::Make(context, 0, a.dtype(), plan.out_dims));
-  GemmBatch<T>({plan.m, plan.n, plan.k}, plan.count, [&](int64_t i) {
+  const auto operands = [&](int64_t i) {
     const auto batch = static_cast<size_t>(i);
     return GemmOperands<T>{{as.data() + plan.a_matrix[batch] * plan.m * plan.k, plan.k},
                            {bs.data() + plan.b_matrix[batch] * plan.k * plan.n, plan.n},
                            y.data() + i * plan.m * plan.n,
                            plan.n};
-  });
+  };
+  std::function<void(T*, int64_t)> finish;
+  if constexpr (std::is_same_v<T, float>) {
+    if (Tail tail = a.dtype() == DType::kFloat ? context.TailFor(plan.out_dims) : Tail()) {
+      finish = [tail = std::move(tail), base = y.data()](float* run, int64_t length) { tail(run, run - base, length); };
+    }
+  }
+  GemmBatch<T>({plan.m, plan.n, plan.k}, plan.count, operands, finish);
   return y.Finish();
 }
 
@@ -138,6 +145,7 @@ const OpDef& MatMulOp() {
                        [](const Attributes&, int64_t rank) { return rank - 2; }},
       .exactness = Exactness::kRounding,
       .summary = "Matrix product with broadcast batches",
+      .applies_tail = true,
   };
   return def;
 }

@@ -1,13 +1,18 @@
 // Pad: constant, reflect (without the edge), edge, wrap; negative pads crop.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "libquant/base/checked.h"
+#include "libquant/base/parallel.h"
 #include "libquant/ops/axes.h"
+#include "libquant/ops/dispatch.h"
 #include "libquant/ops/strided_copy.h"
 
 namespace quant {
 namespace {
+
+constexpr int64_t kPieceElements = int64_t{1} << 15;
 
 // Pads per axis, begins first, for all axes. Below opset 11 attributes; from 18 the axes may be listed.
 StatusOr<std::vector<int64_t>> PadsOf(const KernelContext& context, int64_t rank) {
@@ -71,10 +76,54 @@ StatusOr<uint64_t> FillOf(const KernelContext& context, const Tensor& x) {
   return bits;
 }
 
+// The padded tensor row by row: from[axis] says where each position comes from. A scalar is one row of one.
+template <typename U>
+void CopyRows(const std::vector<std::vector<int64_t>>& from, const std::vector<int64_t>& strides, const U* in, U fill,
+              U* out) {
+  const std::vector<int64_t> one = {0};
+  const std::vector<int64_t>& last = from.empty() ? one : from.back();
+  const auto length = static_cast<int64_t>(last.size());
+  // A run of positions that follow one another, which is most of a row.
+  int64_t begin = 0;
+  while (begin < length && last[static_cast<size_t>(begin)] < 0) ++begin;
+  int64_t end = begin;
+  while (end < length && last[static_cast<size_t>(end)] == last[static_cast<size_t>(begin)] + end - begin) ++end;
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < from.size(); ++d) rows *= static_cast<int64_t>(from[d].size());
+  const int64_t group = std::max<int64_t>(1, kPieceElements / length);
+  ParallelFor(CeilDiv(rows, group), [&](int64_t piece) {
+    for (int64_t r = piece * group; r < std::min(rows, (piece + 1) * group); ++r) {
+      int64_t at = 0, rest = r;
+      bool constant = false;
+      for (size_t d = from.size(); d-- > 1;) {
+        const auto& positions = from[d - 1];
+        const auto count = static_cast<int64_t>(positions.size());
+        const int64_t p = positions[static_cast<size_t>(rest % count)];
+        rest /= count;
+        constant = constant || p < 0;
+        at += p * strides[d - 1];
+      }
+      U* to = out + r * length;
+      if (constant) {
+        std::fill_n(to, length, fill);
+        continue;
+      }
+      const auto one_by_one = [&](int64_t first, int64_t past) {
+        for (int64_t i = first; i < past; ++i) {
+          const int64_t p = last[static_cast<size_t>(i)];
+          to[i] = p < 0 ? fill : in[at + p];
+        }
+      };
+      one_by_one(0, begin);
+      if (begin < end) std::copy_n(in + at + last[static_cast<size_t>(begin)], end - begin, to + begin);
+      one_by_one(end, length);
+    }
+  });
+}
+
 Status EvalPad(KernelContext& context) {
   const Tensor& x = context.in(0);
   const std::string mode = context.attributes().String("mode", "constant");
-  ASSIGN_OR_RETURN(const int64_t element, ElementBytes(x));
   ASSIGN_OR_RETURN(const std::vector<int64_t> pads, PadsOf(context, x.rank()));
   ASSIGN_OR_RETURN(const uint64_t fill, FillOf(context, x));
   const auto rank = x.dims().size();
@@ -90,23 +139,15 @@ Status EvalPad(KernelContext& context) {
   for (size_t i = 0; i < rank; ++i) {
     ASSIGN_OR_RETURN(from[i], SourcePositions(mode, x.dims()[i], pads[i], dims[i]));
   }
-  const std::vector<int64_t> strides = DenseStrides(x.dims());
-  const std::byte* in = x.bytes().data();
-  std::byte* to = out->mutable_bytes().data();
-  std::vector<int64_t> index(rank, 0);
-  for (int64_t i = 0; i < out->size(); ++i, to += element) {
-    int64_t at = 0;
-    bool constant = false;
-    for (size_t d = 0; d < rank; ++d) {
-      const int64_t p = from[d][static_cast<size_t>(index[d])];
-      constant = constant || p < 0;
-      at += p * strides[d];
-    }
-    std::memcpy(to, constant ? reinterpret_cast<const std::byte*>(&fill) : in + at * element,
-                static_cast<size_t>(element));
-    for (size_t d = rank; d-- > 0 && ++index[d] == dims[d];) index[d] = 0;
-  }
-  return OkStatus();
+  if (out->size() == 0) return OkStatus();
+  return WithElementBits(x.dtype(), [&](auto zero) {
+    using U = decltype(zero);
+    U value;
+    std::memcpy(&value, &fill, sizeof value);
+    CopyRows<U>(from, DenseStrides(x.dims()), reinterpret_cast<const U*>(x.bytes().data()), value,
+                reinterpret_cast<U*>(out->mutable_bytes().data()));
+    return OkStatus();
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
@@ -167,6 +168,10 @@ void ResizeAxis(const AxisTaps& axis, int64_t outer, int64_t inner, const T* in,
   ParallelFor(outer, [&](int64_t o) {
     const T* from = in + o * axis.in * inner;
     T* to = out + o * axis.out * inner;
+    if (axis.taps == 1 && inner == 1) {
+      for (int64_t i = 0; i < axis.out; ++i) to[i] = from[axis.index[static_cast<size_t>(i)]];
+      return;
+    }
     for (int64_t i = 0; i < axis.out; ++i, to += inner) {
       const int64_t* index = axis.index.data() + i * axis.taps;
       const float* weight = axis.weight.data() + i * axis.taps;
@@ -192,26 +197,29 @@ void ResizeAxis(const AxisTaps& axis, int64_t outer, int64_t inner, const T* in,
 // All axes, one after another, between two buffers. T is any trivially copyable type for nearest.
 template <typename T, typename W>
 void ResizeAll(const ResizePlan& plan, const Dims& in_dims, const T* in, T* out) {
-  std::vector<T> held, made;
+  std::unique_ptr<T[]> held, made;
   Dims dims = in_dims;
-  size_t left = 0;
-  for (const AxisTaps& axis : plan.axes) left += axis.out > 0;
-  const T* from = in;
+  std::vector<size_t> order;
   for (size_t a = 0; a < dims.size(); ++a) {
+    if (plan.axes[a].out > 0) order.push_back(a);
+  }
+  // Where elements are only picked, the order is free: most of what the outer axes add are then copies of whole rows.
+  if (plan.options.mode == ResizeMode::kNearest) std::reverse(order.begin(), order.end());
+  const T* from = in;
+  for (size_t a : order) {
     const AxisTaps& axis = plan.axes[a];
-    if (axis.out == 0) continue;
     int64_t outer = 1, inner = 1;
     for (size_t i = 0; i < a; ++i) outer *= dims[i];
     for (size_t i = a + 1; i < dims.size(); ++i) inner *= dims[i];
     T* to = out;
-    if (--left > 0) {
-      made.resize(static_cast<size_t>(outer * axis.out * inner));
-      to = made.data();
+    if (a != order.back()) {
+      made = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(outer * axis.out * inner));
+      to = made.get();
     }
     ResizeAxis<T, W>(axis, outer, inner, from, to);
     dims[a] = axis.out;
     held.swap(made);
-    from = held.data();
+    from = held.get();
   }
 }
 
