@@ -71,7 +71,9 @@ AxisTaps MakeTaps(const ResizeOptions& o, int64_t in, int64_t out, float scale, 
   for (int64_t i = 0; i < out; ++i) {
     const float x = SourceOf(o, i, in, out, scale, begin, end);
     if (o.coordinates == Coordinates::kTfCrop) taps.outside.push_back(x < 0 || x > static_cast<float>(in - 1));
-    const float bounded = std::clamp(x, -static_cast<float>(in) - 4, 2 * static_cast<float>(in) + 4);
+    // A region of interest that is no number makes no coordinate: the first element then.
+    const float bounded =
+        std::isnan(x) ? 0 : std::clamp(x, -static_cast<float>(in) - 4, 2 * static_cast<float>(in) + 4);
     if (nearest) {
       taps.index.push_back(std::clamp<int64_t>(Nearest(o.nearest, bounded, scale < 1), 0, in - 1));
       taps.weight.push_back(1);
