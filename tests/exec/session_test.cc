@@ -75,6 +75,47 @@ TEST_CASE("the probe sees each value as it is made, and can stop the run") {
   CHECK(calls == 2);
 }
 
+TEST_CASE("the probe sees only chosen values, and what follows in one go has the bytes of single steps") {
+  SmallModel m;
+  const ValueId x = m.Input("x", {kBatch, {40, {}}});
+  Tensor weight = Tensor::Allocate(DType::kFloat, {40, 50});
+  for (int i = 0; i < 2000; ++i)
+    weight.mutable_data<float>()[static_cast<size_t>(i)] = 0.01f * static_cast<float>(i % 97 - 48);
+  const ValueId product = m.Op("MatMul", {x, m.Constant("w", weight)}, "product");
+  const ValueId bias = m.Constant("b", Floats({1}, {0.3f}));
+  const ValueId sum = m.Op("Add", {bias, product}, "sum");
+  const ValueId rest = m.Op("Sub", {bias, sum}, "rest");
+  m.Output(m.Op("Tanh", {rest}, "y"));
+  auto session = MustCreate(m.model);
+  Tensor input = Tensor::Allocate(DType::kFloat, {20, 40});
+  for (int i = 0; i < 800; ++i)
+    input.mutable_data<float>()[static_cast<size_t>(i)] = 0.05f * static_cast<float>(i % 31 - 15);
+  const NamedTensors feeds = {{"x", input}};
+  std::vector<std::string> seen;
+  size_t ran = 0;
+  RunHooks hooks;
+  hooks.probe = [&](const std::string& name, const Tensor&) {
+    seen.push_back(name);
+    return OkStatus();
+  };
+  const auto run = [&] {
+    auto out = session->Run(feeds, hooks);
+    REQUIRE(out.ok());
+    return FloatsOf((*out)[0].second);
+  };
+  const std::vector<float> single = run();
+  CHECK(seen == std::vector<std::string>{"product", "sum", "rest", "y"});
+  seen.clear();
+  hooks.chosen = [](const std::string& name) { return name == "sum"; };
+  hooks.timed = [&](std::span<const NodeId> nodes, double) { ran = std::max(ran, nodes.size()); };
+  CHECK(run() == single);
+  CHECK(seen == std::vector<std::string>{"sum"});
+  CHECK(ran == 2);  // the product with its sum; what comes after the value that is seen is alone
+  hooks.probe = nullptr;
+  CHECK(run() == single);
+  CHECK(ran == 4);
+}
+
 TEST_CASE("feeds are checked, and the sentence says what was wanted and found") {
   SmallModel m;
   const ValueId x = m.Input("x", {kBatch, {2, {}}});
