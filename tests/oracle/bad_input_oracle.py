@@ -68,8 +68,9 @@ def external_data(oracle):
 
 
 def missing_operator(oracle):
-    path = save(oracle.folder / "det.onnx", [helper.make_node("Det", ["x"], ["y"])], [("x", 1, [2, 2])], [("y", 1, [])], {})
-    expect(oracle, "an operator without a kernel", 4, ["Det", "inspect", "quantize"], "run", path, "--random", "1")
+    path = save(oracle.folder / "image.onnx", [helper.make_node("ImageDecoder", ["x"], ["y"])], [("x", 2, [8])],
+                [("y", 2, [None, None, 3])], {})
+    expect(oracle, "an operator without a kernel", 4, ["ImageDecoder", "inspect", "quantize"], "run", path, "--random", "1")
     oracle.check("inspect still works", oracle.run("inspect", path).returncode == 0)
 
 
