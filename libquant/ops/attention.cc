@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "libquant/base/checked.h"
-#include "libquant/ops/attention_core.h"
-#include "libquant/ops/float_view.h"
+#include "libquant/ops/attention_past.h"
 
 namespace quant {
 namespace {
@@ -138,44 +137,22 @@ Status ReadMask(const KernelContext& context, const AttentionSize& size, Mask<T>
   return OkStatus();
 }
 
-// Past and new keys (or values) as one: the new ones alone where there is no past, the present output where it is
-// wanted, else a scratch buffer.
+// Past and new keys (or values) as one.
 template <typename T>
 struct Cache {
-  FloatInput<T> fresh, past;
-  FloatOutput<T> present;
-  std::shared_ptr<Buffer> scratch;
+  FloatInput<T> fresh;
+  PastCache<T> past;
   HeadView<const T> view;
 };
 
-struct CacheSlot {
-  Input fresh, past;
-  Output present;
-  int64_t size;  // of a head
-};
-
 template <typename T>
-Status ReadCache(KernelContext& context, const AttentionPlan& plan, const CacheSlot& slot, Cache<T>& out) {
+Status ReadCache(KernelContext& context, const AttentionPlan& plan, int input, const PastSlot& slot, int64_t size,
+                 Cache<T>& out) {
   const AttentionSize& s = plan.size;
-  ASSIGN_OR_RETURN(out.fresh, FloatInput<T>::Of(context, &context.in(slot.fresh)));
-  out.view = View(plan, out.fresh.data(), {s.kv_heads, plan.fresh, slot.size});
-  const bool wanted = context.wanted(slot.present);
-  if (!wanted && plan.past == 0) return OkStatus();
-  ASSIGN_OR_RETURN(out.past, FloatInput<T>::Of(context, context.input(slot.past)));
-  const Dims dims = {s.batch, s.kv_heads, s.kv_len, slot.size};
-  T* joined = nullptr;
-  if (wanted) {
-    ASSIGN_OR_RETURN(out.present, FloatOutput<T>::Make(context, slot.present, context.in(slot.fresh).dtype(), dims));
-    joined = out.present.data();
-  } else {
-    const auto bytes = BytesFor(DTypeOf<T>(), dims);
-    if (!bytes) return DataError("{} keys are too many", s.kv_len);
-    out.scratch = context.Scratch(*bytes);
-    joined = reinterpret_cast<T*>(out.scratch->data());
-  }
-  JoinHeads<T>({s.batch, s.kv_heads, plan.past, plan.fresh, slot.size, out.past.data(), out.view}, joined);
-  out.view = HeadsFirst<const T>(joined, s.kv_heads, s.kv_len, slot.size);
-  return wanted ? out.present.Finish() : OkStatus();
+  ASSIGN_OR_RETURN(out.fresh, FloatInput<T>::Of(context, &context.in(input)));
+  const HeadView<const T> fresh = View(plan, out.fresh.data(), {s.kv_heads, plan.fresh, size});
+  return JoinPast<T>(context, slot, {s.batch, s.kv_heads, plan.past, plan.fresh, size, nullptr, fresh}, out.view,
+                     out.past);
 }
 
 template <typename T>
@@ -204,8 +181,8 @@ Status RunAttention(KernelContext& context, const AttentionPlan& plan) {
   ASSIGN_OR_RETURN(const auto q, FloatInput<T>::Of(context, &context.in(kQ)));
   task.q = View(plan, q.data(), {s.heads, s.q_len, s.head_size});
   Cache<T> keys, values;
-  RETURN_IF_ERROR(ReadCache(context, plan, {kK, kPastKey, kPresentKey, s.head_size}, keys));
-  RETURN_IF_ERROR(ReadCache(context, plan, {kV, kPastValue, kPresentValue, s.v_head_size}, values));
+  RETURN_IF_ERROR(ReadCache(context, plan, kK, {kPastKey, kPresentKey, dtype}, s.head_size, keys));
+  RETURN_IF_ERROR(ReadCache(context, plan, kV, {kPastValue, kPresentValue, dtype}, s.v_head_size, values));
   task.k = keys.view;
   task.v = values.view;
   Mask<T> mask;

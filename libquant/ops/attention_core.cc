@@ -53,6 +53,16 @@ void BiasRow(const AttentionTask<T>& task, const Tile<T>& tile, int64_t i, T* ro
             -std::numeric_limits<T>::infinity());
 }
 
+// In place; `sink` may be null.
+template <typename T>
+void SoftmaxWithSink(T* row, int64_t count, const T* sink) {
+  if (sink == nullptr) return SoftmaxRow<T, false>(row, count, row);
+  const T largest = std::max(LargestOf(row, count), *sink);
+  ExpRow(row, largest, count, row);
+  const T factor = static_cast<T>(1 / (Sum(row, count) + static_cast<double>(std::exp(*sink - largest))));
+  for (int64_t j = 0; j < count; ++j) row[j] *= factor;
+}
+
 template <typename T>
 void AttendTile(const AttentionTask<T>& task, const Tile<T>& tile) {
   const AttentionSize& s = task.size;
@@ -74,7 +84,7 @@ void AttendTile(const AttentionTask<T>& task, const Tile<T>& tile) {
     if (std::all_of(row, row + s.kv_len, [](T v) { return v == -std::numeric_limits<T>::infinity(); })) {
       std::fill_n(row, s.kv_len, T{0});
     } else {
-      SoftmaxRow<T, false>(row, s.kv_len, row);
+      SoftmaxWithSink(row, s.kv_len, task.sinks == nullptr ? nullptr : task.sinks + tile.head);
     }
   }
   CopyScores(task, tile, ScoreStage::kSoftmax);
@@ -113,15 +123,18 @@ void Attend(const KernelContext& context, const AttentionTask<T>& task) {
 
 template <typename T>
 void JoinHeads(const JoinedHeads<T>& joined, T* out) {
-  const int64_t past = joined.past_len * joined.size, fresh = joined.fresh_len * joined.size;
-  if (past + fresh == 0) return;
+  const int64_t length = joined.full_length(), size = joined.size;
+  if (length == 0) return;
   ParallelFor(joined.batch * joined.heads, [&](int64_t i) {
-    T* to = out + i * (past + fresh);
-    if (past > 0) std::copy_n(joined.past + i * past, past, to);
-    const T* from = joined.fresh.at(i / joined.heads, i % joined.heads);
+    const int64_t sample = i / joined.heads;
+    const int64_t past = joined.past_used == nullptr ? joined.past_len : joined.past_used[sample];
+    T* to = out + i * length * size;
+    if (past > 0) std::copy_n(joined.past + i * joined.past_len * size, past * size, to);
+    const T* from = joined.fresh.at(sample, i % joined.heads);
     for (int64_t r = 0; r < joined.fresh_len; ++r) {
-      std::copy_n(from + r * joined.fresh.row, joined.size, to + past + r * joined.size);
+      std::copy_n(from + r * joined.fresh.row, size, to + (past + r) * size);
     }
+    std::fill(to + (past + joined.fresh_len) * size, to + length * size, T{0});
   });
 }
 

@@ -64,6 +64,7 @@ struct AttentionTask {
   int64_t past = 0;
   T causal_value = -std::numeric_limits<T>::infinity();
   const int64_t* lengths = nullptr;  // keys each sample has, or null: all
+  const T* sinks = nullptr;          // of each head, or null: a score more in each softmax, for a key without value
   T* scores = nullptr;               // [batch, heads, q_len, kv_len], or null: takes the scores of `stage`
   ScoreStage stage = ScoreStage::kScaled;
 };
@@ -72,13 +73,17 @@ struct AttentionTask {
 template <typename T>
 void Attend(const KernelContext& context, const AttentionTask<T>& task);
 
-// out = past, then fresh, along the length: [batch, heads, past_len + fresh_len, size]. `past` is
-// [batch, heads, past_len, size].
+// out = past, then fresh, along the length, then zeros up to it: [batch, heads, length, size]. `past` is
+// [batch, heads, past_len, size], of which sample b may use its first past_used[b] rows only.
 template <typename T>
 struct JoinedHeads {
   int64_t batch = 0, heads = 0, past_len = 0, fresh_len = 0, size = 0;
   const T* past = nullptr;
   HeadView<const T> fresh;
+  const int64_t* past_used = nullptr;  // null: all
+  int64_t length = -1;                 // -1: past_len + fresh_len
+
+  int64_t full_length() const { return length < 0 ? past_len + fresh_len : length; }
 };
 template <typename T>
 void JoinHeads(const JoinedHeads<T>& joined, T* out);

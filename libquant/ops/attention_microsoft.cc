@@ -59,23 +59,23 @@ Status ReadMask(const Tensor& mask, float hidden, AttentionTask<float>& task, st
   return OkStatus();
 }
 
-Status ReadBias(const KernelContext& context, const Tensor& tensor, AttentionTask<float>& task,
-                FloatInput<float>& out) {
+}  // namespace
+
+Status ReadAttentionBias(const KernelContext& context, const Tensor& tensor, int64_t columns,
+                         AttentionTask<float>& task, FloatInput<float>& out) {
   const AttentionSize& s = task.size;
   const Dims& dims = tensor.dims();
   const bool fits = dims.size() == 4 && (dims[0] == 1 || dims[0] == s.batch) && (dims[1] == 1 || dims[1] == s.heads) &&
-                    dims[2] == s.q_len && dims[3] == s.kv_len;
+                    dims[2] == s.q_len && dims[3] == columns;
   if (!fits) {
     return DataError("attention_bias of {} for {} samples of {} heads of {} queries and {} keys", ToString(dims),
-                     s.batch, s.heads, s.q_len, s.kv_len);
+                     s.batch, s.heads, s.q_len, columns);
   }
   ASSIGN_OR_RETURN(out, FloatInput<float>::Of(context, &tensor));
-  const int64_t matrix = s.q_len * s.kv_len;
-  task.bias = {out.data(), dims[0] == 1 ? 0 : dims[1] * matrix, dims[1] == 1 ? 0 : matrix, s.kv_len, s.kv_len};
+  const int64_t matrix = s.q_len * columns;
+  task.bias = {out.data(), dims[0] == 1 ? 0 : dims[1] * matrix, dims[1] == 1 ? 0 : matrix, columns, columns};
   return OkStatus();
 }
-
-}  // namespace
 
 Status ReadMicrosoftScores(const KernelContext& context, const MicrosoftInputs& inputs, AttentionTask<float>& task,
                            MicrosoftScores& out) {
@@ -89,7 +89,9 @@ Status ReadMicrosoftScores(const KernelContext& context, const MicrosoftInputs& 
   if (const Tensor* mask = context.input(inputs.mask)) {
     RETURN_IF_ERROR(ReadMask(*mask, attributes.Float("mask_filter_value", -10000), task, out.mask));
   }
-  if (const Tensor* bias = context.input(inputs.bias)) RETURN_IF_ERROR(ReadBias(context, *bias, task, out.bias));
+  if (const Tensor* bias = context.input(inputs.bias)) {
+    RETURN_IF_ERROR(ReadAttentionBias(context, *bias, task.size.kv_len, task, out.bias));
+  }
   return OkStatus();
 }
 
@@ -97,6 +99,14 @@ StatusOr<int64_t> ReadNumHeads(const Attributes& attributes) {
   const int64_t heads = attributes.Int("num_heads", 0);
   if (heads < 1) return DataError("num_heads is {}", heads);
   return heads;
+}
+
+Dim JoinedLength(const InferContext& context, size_t past, size_t axis, const Dim& fresh) {
+  if (context.inputs.size() <= past || context.inputs[past].dtype == DType::kUndefined) return fresh;
+  const auto& shape = context.inputs[past].shape;
+  if (!shape || shape->size() <= axis || !(*shape)[axis].known() || !fresh.known()) return {};
+  const auto sum = CheckedAdd((*shape)[axis].value, fresh.value);
+  return sum ? Dim{*sum, ""} : Dim{};
 }
 
 }  // namespace quant

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "libquant/ops/attention_core.h"
-#include "libquant/ops/float_view.h"
+#include "libquant/ops/attention_past.h"
+#include "libquant/ops/infer_shapes.h"
 
 namespace quant {
 
@@ -32,7 +32,15 @@ struct MicrosoftScores {
 Status ReadMicrosoftScores(const KernelContext& context, const MicrosoftInputs& inputs, AttentionTask<float>& task,
                            MicrosoftScores& out);
 
+// [batch or 1, heads or 1, q_len, columns] as what is added to the task's scores; `out` owns it.
+Status ReadAttentionBias(const KernelContext& context, const Tensor& tensor, int64_t columns,
+                         AttentionTask<float>& task, FloatInput<float>& out);
+
 // num_heads, checked to be positive.
 StatusOr<int64_t> ReadNumHeads(const Attributes& attributes);
+
+// Type and shape inference: the length of the past, which is this axis of an input, and of what is new. Unknown unless
+// both are known.
+Dim JoinedLength(const InferContext& context, size_t past, size_t axis, const Dim& fresh);
 
 }  // namespace quant

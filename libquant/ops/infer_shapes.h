@@ -1,9 +1,16 @@
 // Type and shape inference that schemas have in common.
 #pragma once
 
+#include <utility>
+
 #include "libquant/ops/op_def.h"
 
 namespace quant {
+
+// The floating-point types that most operators of com.microsoft take.
+inline TypeRow FloatTypes(std::string name) {
+  return {std::move(name), {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}};
+}
 
 // Output 0 is like input 0.
 inline void InferLikeFirst(InferContext& context) {

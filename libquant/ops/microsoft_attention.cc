@@ -105,40 +105,20 @@ StatusOr<std::shared_ptr<Buffer>> Project(const KernelContext& context, const Pl
   return out;
 }
 
-// The present: past and new keys, then values.
-struct Present {
-  FloatInput<float> past;
-  FloatOutput<float> output;
-  std::shared_ptr<Buffer> scratch;
-};
-
-// Points the task's k and v to the present where there is one.
-Status JoinPast(KernelContext& context, const Plan& plan, AttentionTask<float>& task, Present& out) {
+// Points the task's k and v to the present where there is one: keys, then values, in one tensor.
+Status JoinKeysAndValues(KernelContext& context, const Plan& plan, AttentionTask<float>& task, PastCache<float>& out) {
   const AttentionSize& s = plan.size;
-  const bool wanted = context.wanted(kPresent);
-  if (!wanted && plan.past == 0) return OkStatus();
-  ASSIGN_OR_RETURN(out.past, FloatInput<float>::Of(context, context.input(kPast)));
-  const Dims dims = {2, s.batch, s.heads, s.kv_len, s.head_size};
-  float* joined = nullptr;
-  if (wanted) {
-    ASSIGN_OR_RETURN(out.output, FloatOutput<float>::Make(context, kPresent, context.in(kX).dtype(), dims));
-    joined = out.output.data();
-  } else {
-    const auto bytes = BytesFor(DType::kFloat, dims);
-    if (!bytes) return DataError("{} keys are too many", s.kv_len);
-    out.scratch = context.Scratch(*bytes);
-    joined = reinterpret_cast<float*>(out.scratch->data());
-  }
-  const int64_t past_half = s.batch * s.heads * plan.past * s.head_size;
+  if (!context.wanted(kPresent) && plan.past == 0) return OkStatus();
+  const PastSlot slot = {kPast, kPresent, context.in(kX).dtype()};
+  ASSIGN_OR_RETURN(float* joined, MakeRoom(context, slot, {2, s.batch, s.heads, s.kv_len, s.head_size}, out));
+  const int64_t past_half = plan.past > 0 ? s.batch * s.heads * plan.past * s.head_size : 0;
   const int64_t half = s.batch * s.heads * s.kv_len * s.head_size;
   const float* past = out.past.data();
   JoinHeads<float>({s.batch, s.heads, plan.past, s.q_len, s.head_size, past, task.k}, joined);
-  JoinHeads<float>(
-      {s.batch, s.heads, plan.past, s.q_len, s.head_size, plan.past > 0 ? past + past_half : nullptr, task.v},
-      joined + half);
+  JoinHeads<float>({s.batch, s.heads, plan.past, s.q_len, s.head_size, past + past_half, task.v}, joined + half);
   task.k = HeadsFirst<const float>(joined, s.heads, s.kv_len, s.head_size);
   task.v = HeadsFirst<const float>(joined + half, s.heads, s.kv_len, s.head_size);
-  return wanted ? out.output.Finish() : OkStatus();
+  return context.wanted(kPresent) ? out.present.Finish() : OkStatus();
 }
 
 Status EvalMicrosoftAttention(KernelContext& context) {
@@ -157,8 +137,8 @@ Status EvalMicrosoftAttention(KernelContext& context) {
   task.v = view(2 * plan.q_size, s.v_head_size);
   MicrosoftScores scores;
   RETURN_IF_ERROR(ReadMicrosoftScores(context, {kMask, kAttentionBias}, task, scores));
-  Present present;
-  RETURN_IF_ERROR(JoinPast(context, plan, task, present));
+  PastCache<float> present;
+  RETURN_IF_ERROR(JoinKeysAndValues(context, plan, task, present));
   ASSIGN_OR_RETURN(auto y,
                    FloatOutput<float>::Make(context, kY, context.in(kX).dtype(), {s.batch, s.q_len, plan.v_size}));
   task.y = HeadsLast(y.data(), s.heads, s.q_len, s.v_head_size);
@@ -183,14 +163,7 @@ void InferMicrosoftAttention(InferContext& context) {
   y.shape->back() = width;
   const int64_t heads = context.attributes.Int("num_heads", 0);
   if (context.outputs.size() < 2 || heads < 1 || !width.known()) return;
-  Dim length;  // of the present; unknown unless both parts are known
-  const TypeShape* past = context.inputs.size() > kPast ? &context.inputs[kPast] : nullptr;
-  if (past == nullptr || past->dtype == DType::kUndefined) {
-    length = (*x.shape)[1];
-  } else if (past->shape && past->shape->size() == 5 && (*past->shape)[3].known() && (*x.shape)[1].known()) {
-    const auto sum = CheckedAdd((*past->shape)[3].value, (*x.shape)[1].value);
-    if (sum) length.value = *sum;
-  }
+  const Dim length = JoinedLength(context, kPast, 3, (*x.shape)[1]);
   context.outputs[kPresent].shape = Shape{{2, ""}, (*x.shape)[0], {heads, ""}, length, {width.value / heads, ""}};
 }
 
@@ -214,7 +187,7 @@ const SchemaRow& Schema() {
                      {"rotary_embedding_dim", AttributeKind::kInt},
                      {"mask_filter_value", AttributeKind::kFloat},
                      {"scale", AttributeKind::kFloat}},
-      .types = {{"T", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}}, {"M", {"tensor(int32)"}}},
+      .types = {FloatTypes("T"), {"M", {"tensor(int32)"}}},
       .infer = InferMicrosoftAttention,
   };
   return row;

@@ -158,35 +158,6 @@ Status ReadHeads(const KernelContext& context, const Plan& plan, const Layout& l
   return OkStatus();
 }
 
-struct Present {
-  FloatInput<float> past;
-  FloatOutput<float> output;
-  std::shared_ptr<Buffer> scratch;
-};
-
-// Puts past keys (or values) before those of `view`.
-Status JoinPast(KernelContext& context, const Plan& plan, const Layout& layout, int past, int present,
-                HeadView<const float>& view, Present& out) {
-  const AttentionSize& s = plan.size;
-  const bool wanted = context.wanted(present);
-  if (!wanted && plan.past == 0) return OkStatus();
-  ASSIGN_OR_RETURN(out.past, FloatInput<float>::Of(context, context.input(past)));
-  const Dims dims = {s.batch, s.heads, s.kv_len, layout.size};
-  float* joined = nullptr;
-  if (wanted) {
-    ASSIGN_OR_RETURN(out.output, FloatOutput<float>::Make(context, present, context.in(kQuery).dtype(), dims));
-    joined = out.output.data();
-  } else {
-    const auto bytes = BytesFor(DType::kFloat, dims);
-    if (!bytes) return DataError("{} keys are too many", s.kv_len);
-    out.scratch = context.Scratch(*bytes);
-    joined = reinterpret_cast<float*>(out.scratch->data());
-  }
-  JoinHeads<float>({s.batch, s.heads, plan.past, layout.length, layout.size, out.past.data(), view}, joined);
-  view = HeadsFirst<const float>(joined, s.heads, s.kv_len, layout.size);
-  return wanted ? out.output.Finish() : OkStatus();
-}
-
 Status EvalMultiHeadAttention(KernelContext& context) {
   ASSIGN_OR_RETURN(const Plan plan, PlanAttention(context));
   const AttentionSize& s = plan.size;
@@ -200,15 +171,16 @@ Status EvalMultiHeadAttention(KernelContext& context) {
   RETURN_IF_ERROR(ReadHeads(context, plan, plan.q, part(0), q));
   RETURN_IF_ERROR(ReadHeads(context, plan, plan.k, part(1), k));
   RETURN_IF_ERROR(ReadHeads(context, plan, plan.v, part(2), v));
-  Present keys, values;
-  RETURN_IF_ERROR(JoinPast(context, plan, plan.k, kPastKey, kPresentKey, k.view, keys));
-  RETURN_IF_ERROR(JoinPast(context, plan, plan.v, kPastValue, kPresentValue, v.view, values));
   AttentionTask<float> task;
+  PastCache<float> keys, values;
+  const auto joined = [&](const Layout& layout, const Heads& heads) {
+    return JoinedHeads<float>{s.batch, s.heads, plan.past, layout.length, layout.size, nullptr, heads.view};
+  };
+  RETURN_IF_ERROR(JoinPast(context, {kPastKey, kPresentKey, dtype}, joined(plan.k, k), task.k, keys));
+  RETURN_IF_ERROR(JoinPast(context, {kPastValue, kPresentValue, dtype}, joined(plan.v, v), task.v, values));
   task.size = s;
   task.past = plan.past;
   task.q = q.view;
-  task.k = k.view;
-  task.v = v.view;
   MicrosoftScores mask;
   RETURN_IF_ERROR(ReadMicrosoftScores(context, {kMask, kAttentionBias}, task, mask));
   FloatOutput<float> scores;
@@ -224,16 +196,9 @@ Status EvalMultiHeadAttention(KernelContext& context) {
   return y.Finish();
 }
 
-// [batch, heads, past + length, size]; a length is unknown unless its parts are known.
+// [batch, heads, past + length, size].
 Shape PresentShape(const InferContext& context, size_t past, const Dim& batch, const Dim& length, const Dim& size) {
-  Dim total;
-  if (context.inputs.size() <= past || context.inputs[past].dtype == DType::kUndefined) {
-    total = length;
-  } else if (const auto& shape = context.inputs[past].shape; shape && shape->size() == 4) {
-    const auto sum = CheckedAdd((*shape)[2].value, length.value);
-    if ((*shape)[2].known() && length.known() && sum) total.value = *sum;
-  }
-  return {batch, {context.attributes.Int("num_heads", 0), ""}, total, size};
+  return {batch, {context.attributes.Int("num_heads", 0), ""}, JoinedLength(context, past, 2, length), size};
 }
 
 void InferMultiHeadAttention(InferContext& context) {
@@ -284,9 +249,7 @@ const SchemaRow& Schema() {
                      {"mask_filter_value", AttributeKind::kFloat},
                      {"scale", AttributeKind::kFloat},
                      {"unidirectional", AttributeKind::kInt}},
-      .types = {{"T", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}},
-                {"QK", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}},
-                {"M", {"tensor(int32)"}}},
+      .types = {FloatTypes("T"), FloatTypes("QK"), {"M", {"tensor(int32)"}}},
       .infer = InferMultiHeadAttention,
   };
   return row;

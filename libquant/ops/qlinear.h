@@ -3,9 +3,9 @@
 
 #include <array>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 
+#include "libquant/ops/inputs.h"
 #include "libquant/ops/requantize.h"
 
 namespace quant {
@@ -30,14 +30,6 @@ CodeTable MakeCodeTable(const CodeScale& x, const CodeScale& y, F f) {
     table[static_cast<size_t>(byte)] = static_cast<uint8_t>(QuantizeValue(f(value), y));
   }
   return table;
-}
-
-// DataError when one of these inputs is left out: those behind an optional one, which min_inputs doesn't count.
-inline Status RequireInputs(const KernelContext& context, std::initializer_list<int> inputs) {
-  for (int i : inputs) {
-    if (context.input(i) == nullptr) return DataError("input {} is left out", i);
-  }
-  return OkStatus();
 }
 
 inline OpDef QLinear(std::string_view name, int min_inputs, Status (*eval)(KernelContext&), const SchemaRow& schema,

@@ -10,14 +10,14 @@
 #include "libquant/ops/attention_core.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/infer_shapes.h"
+#include "libquant/ops/rotary.h"
 
 namespace quant {
 namespace {
 
-struct Plan {
-  int64_t batch = 0, heads = 0, length = 0, head_size = 0;
-  int64_t dim = 0;  // elements of a head that are turned
-  bool heads_last = false, interleaved = false;
+struct Plan : RotaryHead {
+  int64_t batch = 0, heads = 0, length = 0;
+  bool heads_last = false;
   std::vector<int64_t> positions;  // the row of the angles for each sample and step
 };
 
@@ -80,16 +80,6 @@ Status ReadPositions(const Tensor& tensor, const Tensor& cos, bool one_is_first,
   return OkStatus();
 }
 
-void Turn(const Plan& plan, const float* x, const float* cos, const float* sin, float* y) {
-  const int64_t half = plan.dim / 2, step = plan.interleaved ? 2 : 1, other = plan.interleaved ? 1 : half;
-  for (int64_t i = 0; i < half; ++i) {
-    const float x1 = x[i * step], x2 = x[i * step + other];
-    y[i * step] = cos[i] * x1 - sin[i] * x2;
-    y[i * step + other] = sin[i] * x1 + cos[i] * x2;
-  }
-  std::copy(x + plan.dim, x + plan.head_size, y + plan.dim);
-}
-
 Status TurnAll(KernelContext& context, const Plan& plan, const Tensor& cos, const Tensor& sin) {
   const Tensor& x = context.in(0);
   if (x.dtype() == DType::kDouble) return Unsupported("elements of type double are not supported here");
@@ -108,8 +98,8 @@ Status TurnAll(KernelContext& context, const Plan& plan, const Tensor& cos, cons
     const int64_t b = i / plan.length, step = i % plan.length;
     const int64_t angle = plan.positions[static_cast<size_t>(i)] * (plan.dim / 2);
     for (int64_t h = 0; h < plan.heads; ++h) {
-      Turn(plan, from.at(b, h) + step * from.row, cosines.data() + angle, sines.data() + angle,
-           to.at(b, h) + step * to.row);
+      TurnHead(plan, from.at(b, h) + step * from.row, cosines.data() + angle, sines.data() + angle,
+               to.at(b, h) + step * to.row);
     }
   });
   return y.Finish();
@@ -152,6 +142,16 @@ Status EvalMicrosoftRotaryEmbedding(KernelContext& context) {
 
 }  // namespace
 
+void TurnHead(const RotaryHead& rotary, const float* x, const float* cos, const float* sin, float* y) {
+  const int64_t half = rotary.dim / 2, step = rotary.interleaved ? 2 : 1, other = rotary.interleaved ? 1 : half;
+  for (int64_t i = 0; i < half; ++i) {
+    const float x1 = x[i * step], x2 = x[i * step + other];
+    y[i * step] = cos[i] * x1 - sin[i] * x2;
+    y[i * step + other] = sin[i] * x1 + cos[i] * x2;
+  }
+  if (x != y) std::copy(x + rotary.dim, x + rotary.head_size, y + rotary.dim);
+}
+
 const OpDef& RotaryEmbeddingOp() {
   static const OpDef def = {.name = "RotaryEmbedding",
                             .since = {23},
@@ -174,7 +174,7 @@ const OpDef& MicrosoftRotaryEmbeddingOp() {
                      {"num_heads", AttributeKind::kInt},
                      {"rotary_embedding_dim", AttributeKind::kInt},
                      {"scale", AttributeKind::kFloat}},
-      .types = {{"T", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}}, {"M", {"tensor(int64)"}}},
+      .types = {FloatTypes("T"), {"M", {"tensor(int64)"}}},
       .infer = InferLikeFirst};
   static const OpDef def = {.name = "RotaryEmbedding",
                             .domain = "com.microsoft",

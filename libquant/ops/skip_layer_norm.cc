@@ -110,7 +110,7 @@ SchemaRow Schema(std::string doc, bool simplified) {
       .inputs = {{"input", "T"}, {"skip", "T"}, {"gamma", "T"}},
       .outputs = {{"output", "T"}, {"mean", "U", true}, {"inv_std_var", "U", true}, {"input_skip_bias_sum", "T", true}},
       .attributes = {{"epsilon", AttributeKind::kFloat}},
-      .types = {{"T", {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}}, {"U", {"tensor(float)"}}},
+      .types = {FloatTypes("T"), {"U", {"tensor(float)"}}},
       .infer = InferSkipNorm};
   if (!simplified) row.inputs.push_back({"beta", "T", true});
   row.inputs.push_back({"bias", "T", true});

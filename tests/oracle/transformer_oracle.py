@@ -286,6 +286,119 @@ def multi_head_attention():
     )
 
 
+def group_query_attention():
+    heads, shared, size, length = 4, 2, 16, 5
+    int32 = lambda *values: np.array(values, np.int32)
+    fresh = lambda batch, count: [normal(batch, count, n * size) for n in (heads, shared, shared)]
+    past = lambda batch, count: [normal(batch, shared, count, size) for _ in range(2)]
+    angles = [normal(20, size // 2), normal(20, size // 2)]
+    # By name: queries, keys and values, the past, keys of each sample less 1, and of all.
+    prompt = [*fresh(2, length), None, None, int32(4, 4), int32(5)]
+    forms = {
+        "prompt": prompt,
+        "uneven prompt": [*prompt[:5], int32(4, 2), int32(5)],
+        "packed": [normal(2, length, (heads + 2 * shared) * size), None, None, *prompt[3:]],
+        "prompt and buffer": [*prompt[:3], *past(2, 12), *prompt[5:]],
+        "step": [*fresh(2, 1), *past(2, 6), int32(6, 6), int32(7)],
+        "uneven step": [*fresh(2, 1), *past(2, 6), int32(6, 3), int32(7)],
+        "packed step": [normal(2, 1, (heads + 2 * shared) * size), None, None, *past(2, 6), int32(6, 3), int32(7)],
+        "step in a buffer": [*fresh(2, 1), *past(2, 12), int32(6, 3), int32(7)],
+        "second prompt": [*fresh(1, length), *past(1, 6), int32(10), int32(11)],
+    }
+    options = [
+        {},
+        {"scale": 0.4, "softcap": 0.7},
+        {"local_window_size": 1},
+        {"local_window_size": 3, "smooth_softmax": 1},
+        {"smooth_softmax": 1},
+        {"causal": 0},
+        {"do_rotary": 1},
+        {"do_rotary": 1, "rotary_interleaved": 1},
+    ]
+    for name, inputs in forms.items():
+        batch, queries, total = inputs[0].shape[0], inputs[0].shape[1], int(inputs[6][0])
+
+        def case(what, more, **attributes):
+            return Case(
+                f"{name} {what}",
+                "GroupQueryAttention",
+                inputs + more,
+                3,
+                num_heads=heads,
+                kv_num_heads=shared,
+                **attributes,
+            )
+
+        for attributes in options:
+            if name == "uneven prompt" and len(attributes) > 1:
+                continue  # what steps in the padding see depends on ONNX Runtime's path
+            yield case(f"{attributes}", angles if "do_rotary" in attributes else [], **attributes)
+        positions = np.tile(np.arange(queries), (batch, 1)) + 3
+        yield case("positions", angles + [positions], do_rotary=1)
+        if queries == 1 or batch == 1:
+            yield case("own positions", angles + [integers(0, 20, batch, queries)], do_rotary=1)
+        for dims in ((1, 1), (batch, 1), (1, heads), (batch, heads)):
+            yield case(f"bias {dims}", [None] * 3 + [normal(*dims, queries, total)], softcap=0.7)
+        if name != "uneven prompt":
+            yield case("sink and window", [None] * 4 + [normal(heads)], local_window_size=2)
+        yield case("sink", [None] * 4 + [normal(heads)])
+    long = [normal(2, length, n * 2 * size) for n in (heads, shared, shared)]
+    yield Case(
+        "half turned",
+        "GroupQueryAttention",
+        [*long, *prompt[3:], *angles],
+        3,
+        num_heads=heads,
+        kv_num_heads=shared,
+        do_rotary=1,
+    )
+    halves = [value if value is None or value.dtype == np.int32 else value.astype(np.float16) for value in prompt]
+    yield Case("float16", "GroupQueryAttention", halves, 3, limit=2e-3, num_heads=heads, kv_num_heads=shared)
+
+
+def bit_products():
+    k, n = 72, 40
+    for bits, block, form, with_bias, rows in itertools.product(
+        [2, 4, 8], [16, 32], ["none", "packed", "floats"], [False, True], [1, 5]
+    ):
+        if bits == 8 and form == "floats":
+            continue  # ONNX Runtime fails
+        blocks = -(-k // block)
+        zero_points = {
+            "none": None,
+            "packed": integers(0, 256, n, -(-blocks * bits // 8), dtype=np.uint8),
+            "floats": RANDOM.uniform(0, 2**bits - 1, (n, blocks)).astype(np.float32),
+        }[form]
+        codes = integers(0, 256, n, blocks, block * bits // 8, dtype=np.uint8)
+        inputs = [normal(2, rows, k), codes, normal(n, blocks), zero_points, None, normal(n) if with_bias else None]
+        yield Case(
+            f"{bits} bits, block {block}, zero points {form}, bias {with_bias}, {rows} rows",
+            "MatMulNBits",
+            inputs,
+            constants=(1, 2, 3, 5),
+            K=k,
+            N=n,
+            bits=bits,
+            block_size=block,
+            accuracy_level=1,
+        )
+    # With packed zero points ONNX Runtime's answers are wrong.
+    for floats in (False, True):
+        groups = integers(0, 3, 96, dtype=np.int32)
+        zero_points = RANDOM.uniform(0, 15, (n, 3)).astype(np.float32) if floats else None
+        codes = integers(0, 256, n, 3, 16, dtype=np.uint8)
+        yield Case(
+            f"groups, float zero points {floats}",
+            "MatMulNBits",
+            [normal(4, 96), codes, normal(n, 3), zero_points, groups],
+            constants=(1, 2, 3, 4),
+            K=96,
+            N=n,
+            bits=4,
+            block_size=32,
+        )
+
+
 def rotary():
     for interleaved, positions in itertools.product([0, 1], [np.array([3], np.int64), integers(0, 20, 2, 5)]):
         angles = [normal(20, 6), normal(20, 6)]
@@ -380,7 +493,7 @@ def main():
     oracle = Oracle()
     largest, counts = {}, {}
     for case in itertools.chain(
-        embeddings(), norms(), activations(), fused_attention(), multi_head_attention(), rotary(), onnx_attention()
+        embeddings(), norms(), activations(), fused_attention(), multi_head_attention(), group_query_attention(), bit_products(), rotary(), onnx_attention()
     ):
         name = f"{case.domain or 'ai.onnx'} {case.op}"
         path = oracle.folder / "case.onnx"
