@@ -85,14 +85,18 @@ constexpr Kernel kKernels[kRows] = {Multiply<1>, Multiply<2>, Multiply<3>, Multi
 // `count` codes, `step` apart, less `zero`: out[2 * width * (i / 2) + i % 2], and 0 to fill the last pair.
 void CopyLine(const uint8_t* codes, int64_t step, int64_t count, uint8_t flip, int16_t zero, int64_t width,
               int16_t* out) {
-  int64_t i = 0;
-  for (; i + 2 <= count; i += 2, out += 2 * width) {
-    out[0] = static_cast<int16_t>((codes[i * step] ^ flip) - zero);
-    out[1] = static_cast<int16_t>((codes[(i + 1) * step] ^ flip) - zero);
-  }
-  if (i < count) {
-    out[0] = static_cast<int16_t>((codes[i * step] ^ flip) - zero);
-    out[1] = 0;
+  constexpr int64_t kPiece = 128;  // even
+  int16_t values[kPiece];
+  for (int64_t begin = 0; begin < count; begin += kPiece) {
+    const int64_t piece = std::min(kPiece, count - begin);
+    const uint8_t* from = codes + begin * step;
+    if (step == 1) {  // with vectors
+      for (int64_t i = 0; i < piece; ++i) values[i] = static_cast<int16_t>((from[i] ^ flip) - zero);
+    } else {
+      for (int64_t i = 0; i < piece; ++i) values[i] = static_cast<int16_t>((from[i * step] ^ flip) - zero);
+    }
+    if (piece % 2 != 0) values[piece] = 0;
+    for (int64_t i = 0; i < piece; i += 2, out += 2 * width) std::memcpy(out, values + i, 2 * sizeof(int16_t));
   }
 }
 
