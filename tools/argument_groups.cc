@@ -126,9 +126,7 @@ StatusOr<Model> LoadModel(const std::string& path) {
 
 StatusOr<Model> LoadToRun(const std::string& path) {
   ASSIGN_OR_RETURN(Model model, LoadModel(path));
-  if (model.functions.empty()) return model;
   RETURN_IF_ERROR(WithContext(ExpandOperators(model), path));
-  RETURN_IF_ERROR(WithContext(InferShapes(model), path));
   return model;
 }
 

@@ -19,7 +19,9 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-Status TryInfer(onnx::ModelProto& proto) {
+}  // namespace
+
+Status InferProto(onnx::ModelProto& proto) {
   try {
     const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0, /*data_prop=*/true);
     onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
@@ -28,6 +30,8 @@ Status TryInfer(onnx::ModelProto& proto) {
     return DataError("shape inference: {}", OneLine(e.what()));
   }
 }
+
+namespace {
 
 // Drops what exporters get wrong: the types of inner values, then the shapes of outputs too.
 void ForgetShapes(onnx::GraphProto* graph, bool outputs) {
@@ -120,12 +124,12 @@ Status InferShapes(Model& model) {
   std::vector<Tensor> payloads;
   ASSIGN_OR_RETURN(const onnx::ModelProto proto, ToSkeleton(model, &payloads, {.inferred_types = true}));
   onnx::ModelProto inferred = proto;
-  Status status = TryInfer(inferred);
+  Status status = InferProto(inferred);
   for (const bool outputs : {false, true}) {
     if (status.ok()) break;
     inferred = proto;
     ForgetShapes(inferred.mutable_graph(), outputs);
-    status = TryInfer(inferred);
+    status = InferProto(inferred);
   }
   RETURN_IF_ERROR(status);
   TakeTypes(inferred.graph(), model.graph, kMainRegion);

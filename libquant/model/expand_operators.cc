@@ -1,12 +1,12 @@
 #include "libquant/model/expand_operators.h"
 
 #include <onnx/defs/schema.h>
-#include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
 #include <exception>
 #include <map>
 
+#include "libquant/model/check.h"
 #include "libquant/model/inline_functions.h"
 #include "libquant/model/proto.h"
 #include "libquant/model/schemas.h"
@@ -138,23 +138,20 @@ class Definer {
 
 Status ExpandOperators(Model& model) {
   RegisterSchemas();
+  bool changed = !model.functions.empty();
   RETURN_IF_ERROR(InlineFunctions(model));
   for (int round = 0; round < kMaxRounds && AnyNeedsBody(model); ++round) {
     ProtoContext context;
     ASSIGN_OR_RETURN(onnx::ModelProto proto, ToSkeleton(model, &context.payloads, {.inferred_types = true}));
-    try {
-      const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0, /*data_prop=*/true);
-      onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
-    } catch (const std::exception&) {
-      // Types that are not known then are not needed by every body.
-    }
+    InferProto(proto).IgnoreError();  // types that are not known then are not needed by every body
     if (!Definer(proto).Run()) break;
     ASSIGN_OR_RETURN(Model expanded, FromProto(std::move(proto), context));
     expanded.sources = model.sources;
     RETURN_IF_ERROR(InlineFunctions(expanded));
     model = std::move(expanded);
+    changed = true;
   }
-  return OkStatus();
+  return changed ? InferShapes(model) : OkStatus();
 }
 
 }  // namespace quant

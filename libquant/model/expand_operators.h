@@ -8,8 +8,8 @@
 namespace quant {
 
 // InlineFunctions, then every node that has no kernel but a function body in ONNX becomes that body, again and again
-// until nothing changes. What has neither stays. Where a body depends on types that inference does not find, the node
-// stays too.
+// until nothing changes; then the types of new values are inferred. What has neither stays. Where a body depends on
+// types that inference does not find, the node stays too. DataError as from InferShapes.
 Status ExpandOperators(Model& model);
 
 }  // namespace quant

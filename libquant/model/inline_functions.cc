@@ -91,6 +91,7 @@ class Expansion {
       RETURN_IF_ERROR(ResolveAttributes(node.attributes));
       const std::vector<RegionId> bodies = BodiesOf(node);
       const NodeId copy = graph_.AddNode(std::move(node));
+      KnowConstant(graph_, copy);  // its attribute may have come with the call
       if (from == kMainRegion) made_.push_back(copy);
       RETURN_IF_ERROR(CopyBodies(copy, bodies));
     }

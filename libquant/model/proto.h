@@ -65,6 +65,10 @@ std::optional<int64_t> PayloadIndex(const onnx::TensorProto& proto);
 // Makes `proto` refer to payloads[index].
 void SetPayloadIndex(int64_t index, onnx::TensorProto* proto);
 
+// ONNX's shape inference with data propagation; DataError with its message when the model contradicts itself.
+// RegisterSchemas comes first.
+Status InferProto(onnx::ModelProto& proto);
+
 // protobuf's parser with a recursion limit that fits kMaxBodyDepth; false when the bytes are no such message.
 bool ParseMessage(std::string_view bytes, google::protobuf::Message* message);
 // The same bytes for the same message, maps included.

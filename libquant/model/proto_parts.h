@@ -33,6 +33,9 @@ Status TakeFunctionBody(onnx::FunctionProto* proto, const ProtoContext& context,
 
 // The tensor that a Constant node's attribute stands for; nullopt for forms that are no dense tensor.
 std::optional<Tensor> ConstantOf(const Attribute& attribute);
+// Gives the value that a Constant node makes its tensor; does nothing for other nodes, and for one whose attribute
+// stands for a call's.
+void KnowConstant(Graph& graph, NodeId id);
 
 // The writing side. `proto` holds the parsed leftovers already.
 Status PutTensor(const Tensor& tensor, std::vector<Tensor>* payloads, onnx::TensorProto* proto);

@@ -34,6 +34,12 @@ void SetInfo(onnx::ValueInfoProto* info, Value* value) {
   value->info_extra = Leftovers(*info);
 }
 
+void SetConstant(Tensor tensor, Value* value) {
+  value->dtype = tensor.dtype();
+  value->shape = ShapeOf(tensor.dims());
+  value->constant = std::move(tensor);
+}
+
 // The order of work: every name of a graph is defined before any is looked up, since nodes may come unsorted; infos
 // come last, when it is known which values are constants.
 class GraphTaker {
@@ -145,12 +151,6 @@ class GraphTaker {
     return OkStatus();
   }
 
-  static void SetConstant(Tensor tensor, Value* value) {
-    value->dtype = tensor.dtype();
-    value->shape = ShapeOf(tensor.dims());
-    value->constant = std::move(tensor);
-  }
-
   Status TakeNodes(google::protobuf::RepeatedPtrField<onnx::NodeProto>* nodes, RegionId region, Scope* scope,
                    int depth) {
     for (const onnx::NodeProto& node : *nodes) {
@@ -203,7 +203,7 @@ class GraphTaker {
     node.extra = Leftovers(*proto);
     const NodeId id = graph_.AddNode(std::move(node));
     RETURN_IF_ERROR(TakeBodies(id, &bodies, scope, depth));
-    KnowConstant(id);
+    KnowConstant(graph_, id);
     return OkStatus();
   }
 
@@ -223,15 +223,6 @@ class GraphTaker {
       RETURN_IF_ERROR(TakeRegion(&(*bodies)[i], regions[i], &scope, depth + 1));
     }
     return OkStatus();
-  }
-
-  void KnowConstant(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (node.op_type != "Constant" || !(node.domain.empty() || node.domain == "ai.onnx")) return;
-    if (node.outputs.size() != 1 || node.outputs[0] == kNoValue) return;
-    for (const Attribute& a : node.attributes.list()) {
-      if (auto tensor = ConstantOf(a)) return SetConstant(*std::move(tensor), &graph_.value(node.outputs[0]));
-    }
   }
 
   // An output's info belongs to the value when it is the graph's own and no input; otherwise (captured, passed
@@ -276,6 +267,15 @@ class GraphTaker {
 };
 
 }  // namespace
+
+void KnowConstant(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op_type != "Constant" || !(node.domain.empty() || node.domain == "ai.onnx")) return;
+  if (node.outputs.size() != 1 || node.outputs[0] == kNoValue) return;
+  for (const Attribute& a : node.attributes.list()) {
+    if (auto tensor = ConstantOf(a)) return SetConstant(*std::move(tensor), &graph.value(node.outputs[0]));
+  }
+}
 
 std::string Leftovers(const google::protobuf::Message& message) {
   return message.ByteSizeLong() == 0 ? std::string() : SerializeMessage(message);

@@ -72,6 +72,21 @@ TEST_CASE("a call becomes the function's nodes in the call's place, and outputs 
   CHECK(model.graph.value(model.graph.main().outputs[1]).name == "z");
 }
 
+TEST_CASE("a constant that the call's attribute gives is one once it is expanded") {
+  Model model = Parse(kHead + "g (float[2] x) => (float[2] y, int64 n) { y, n = local.f <times = 3> (x) }\n" +
+                      kFunction + "f <times> (p) => (r, n) { n = Constant <value_int: int = @times> ()  r = Neg(p) }");
+  Inlined(model);
+  const auto constant = [&] {
+    for (NodeId id : model.graph.AllNodes()) {
+      const Node& node = model.graph.node(id);
+      if (node.op_type == "Constant") return model.graph.value(node.outputs[0]).constant;
+    }
+    return std::optional<Tensor>();
+  }();
+  REQUIRE(constant.has_value());
+  CHECK(constant->data<int64_t>()[0] == 3);
+}
+
 TEST_CASE("functions that call functions are expanded to the last one") {
   Model model =
       Parse(kHead + "g (float[2] x) => (float[2] y) { y = local.outer(x) }\n" + kFunction +
