@@ -2,6 +2,7 @@
 //   theta [N, r, r + 1], size [N, C, D1 ... Dr], grid [N, D1 ... Dr, r]; r is 2 or 3
 //   grid[n, ...] = theta[n] (x, y, z, 1), innermost coordinate first; element i of D is at -1 + 2 i / (D - 1) with
 //   align_corners (an axis of one element at -1), else at (2 i + 1) / D - 1
+// A kernel of its own, as the function body by which ONNX defines it fails for a single sample.
 #include <algorithm>
 #include <array>
 

@@ -120,21 +120,6 @@ TEST_CASE("NonMaxSuppression picks by score, then by index, and never a NaN") {
   RequireRefused(op, {boxes, Make<float>({1, 1, 3}, {1, 1, 1})});
 }
 
-TEST_CASE("CenterCropPad cuts and fills around the middle") {
-  const OpDef& op = *FindOp("", "CenterCropPad");
-  const Tensor x = Make<float>({2, 3}, {1, 2, 3, 4, 5, 6});
-  RequireNumbers(RunOne(op, {x, Make<int64_t>({2}, {3, 2})}), {3, 2}, {1, 2, 4, 5, 0, 0});
-  RequireNumbers(RunOne(op, {x, Make<int64_t>({2}, {1, 6})}), {1, 6}, {0, 1, 2, 3, 0, 0});
-  RequireNumbers(RunOne(op, {x, Make<int64_t>({1}, {1})}, {.attributes = {{"axes", Ints{-1}}}}), {2, 1}, {2, 5});
-  REQUIRE(RunOne(op, {x, Make<int64_t>({2}, {0, 4})}).dims() == Dims{0, 4});
-  RequireNumbers(RunOne(op, {Make<float>({0, 1}, {}), Make<int64_t>({2}, {1, 2})}), {1, 2}, {0, 0});
-  RequireNumbers(RunOne(op, {Make<float>({}, {7}), Make<int64_t>({0}, {})}), {}, {7});
-  RequireRefused(op, {x, Make<int64_t>({2}, {3, -2})});
-  RequireRefused(op, {x, Make<int64_t>({1}, {3})});
-  RequireRefused(op, {x, Make<int64_t>({2}, {3, 3})}, {.attributes = {{"axes", Ints{1, -1}}}});
-  RequireRefused(op, {x, Make<int64_t>({1}, {3})}, {.attributes = {{"axes", Ints{2}}}});
-}
-
 TEST_CASE("MaxUnpool writes inside its output alone") {
   const OpDef& op = *FindOp("", "MaxUnpool");
   const OpCall call = {.attributes = {{"kernel_shape", Ints{2}}, {"strides", Ints{2}}}};
@@ -197,6 +182,16 @@ TEST_CASE("DeformConv refuses what does not fit, and reads zero far outside") {
   RequireRefused(op, {x, w, far}, {.attributes = {{"offset_group", std::numeric_limits<int64_t>::max()}}});
 }
 
+TEST_CASE("LpPool and GlobalLpPool take any p from 1") {
+  const Tensor x = Make<float>({1, 1, 3}, {-1, 2, -3});
+  const auto call = [](int64_t p) { return OpCall{.attributes = {{"p", p}, {"kernel_shape", Ints{2}}}}; };
+  RequireNumbers(RunOne(*FindOp("", "LpPool"), {x}, call(1)), {1, 1, 2}, {3, 5});
+  RequireNumbers(RunOne(*FindOp("", "LpPool"), {x}, call(3)), {1, 1, 2}, {std::cbrt(9.0), std::cbrt(35.0)});
+  RequireNumbers(RunOne(*FindOp("", "GlobalLpPool"), {x}, call(3)), {1, 1, 1}, {std::cbrt(36.0)});
+  RequireRefused(*FindOp("", "LpPool"), {x}, call(0));
+  RequireRefused(*FindOp("", "GlobalLpPool"), {x}, call(-1));
+}
+
 TEST_CASE("AffineGrid names places of the axes asked for") {
   const OpDef& op = *FindOp("", "AffineGrid");
   const Tensor same = Make<float>({1, 2, 3}, {1, 0, 0, 0, 1, 0});
@@ -207,16 +202,6 @@ TEST_CASE("AffineGrid names places of the axes asked for") {
   RequireRefused(op, {same, Make<int64_t>({4}, {2, 1, 1, 3})});
   RequireRefused(op, {same, Make<int64_t>({5}, {1, 1, 1, 1, 3})});
   RequireRefused(op, {same, Make<int64_t>({4}, {1, 1, int64_t{1} << 40, int64_t{1} << 40})});
-}
-
-TEST_CASE("LpPool and GlobalLpPool take any p from 1") {
-  const Tensor x = Make<float>({1, 1, 3}, {-1, 2, -3});
-  const auto call = [](int64_t p) { return OpCall{.attributes = {{"p", p}, {"kernel_shape", Ints{2}}}}; };
-  RequireNumbers(RunOne(*FindOp("", "LpPool"), {x}, call(1)), {1, 1, 2}, {3, 5});
-  RequireNumbers(RunOne(*FindOp("", "LpPool"), {x}, call(3)), {1, 1, 2}, {std::cbrt(9.0), std::cbrt(35.0)});
-  RequireNumbers(RunOne(*FindOp("", "GlobalLpPool"), {x}, call(3)), {1, 1, 1}, {std::cbrt(36.0)});
-  RequireRefused(*FindOp("", "LpPool"), {x}, call(0));
-  RequireRefused(*FindOp("", "GlobalLpPool"), {x}, call(-1));
 }
 
 TEST_CASE("MeanVarianceNormalization over any axes") {
