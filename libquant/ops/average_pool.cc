@@ -27,13 +27,7 @@ void AveragePlane(const std::array<WindowAxis, 3>& axes, bool include_pad, const
   const auto& [d, h, w] = axes;
   for (int64_t od = 0; od < d.out; ++od) {
     for (int64_t oh = 0; oh < h.out; ++oh, y += w.out) {
-      std::fill_n(sums, w.out, 0.0);
-      const int64_t d0 = d.start(od), h0 = h.start(oh);
-      for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
-        for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
-          AddWindows(w, x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, sums, std::identity());
-        }
-      }
+      SumWindows(axes, od, oh, x, sums, std::identity());
       const int64_t lines = CountedTaps(d, od, include_pad) * CountedTaps(h, oh, include_pad);
       for (int64_t o = 0; o < w.out; ++o) {
         const int64_t count = lines * columns[static_cast<size_t>(o)];

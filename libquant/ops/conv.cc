@@ -6,6 +6,7 @@
 #include "libquant/base/parallel.h"
 #include "libquant/ops/conv_plan.h"
 #include "libquant/ops/conv_shift.h"
+#include "libquant/ops/conv_weights.h"
 #include "libquant/ops/float_view.h"
 #include "libquant/ops/gemm.h"
 #include "libquant/ops/scratch.h"
@@ -40,31 +41,15 @@ Tiles ChooseTiles(const ConvPlan& plan) {
   return t;
 }
 
-// The weights of each group in the order of the float32 kernel, where they are the same in every run.
-using Weights = std::vector<PackedRows>;
-template <typename T>
-std::shared_ptr<const Weights> PackedWeights(const KernelContext& context, const ConvPlan& plan, const T* w) {
-  if constexpr (std::is_same_v<T, float>) {
-    const int64_t filters = plan.out_channels, k = plan.reduction();
-    if (context.is_constant(1)) {
-      return context.Kept<Weights>([&] {
-        Weights out;
-        for (int64_t g = 0; g < plan.groups; ++g) {
-          out.emplace_back(MatrixRef<float>{w + g * filters * k, k}, filters, k);
-        }
-        return out;
-      });
-    }
-  }
-  return nullptr;
-}
-
 template <typename T>
 void ConvByProduct(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
                    const Tail& tail, T* y) {
   const Tiles tiles = ChooseTiles(plan);
   const int64_t k = plan.reduction();
-  const std::shared_ptr<const Weights> weights = PackedWeights(context, plan, w);
+  std::shared_ptr<const ConvWeights> weights;
+  if constexpr (std::is_same_v<T, float>) {
+    if (context.is_constant(1)) weights = PackConvWeights(context, plan, w);
+  }
   const bool direct = plan.is_pointwise();
   ScratchPool scratch(context, direct ? 0 : k * tiles.columns * static_cast<int64_t>(sizeof(T)));
   ParallelFor(plan.batch * plan.groups * tiles.column_count * tiles.filter_count, [&](int64_t item) {

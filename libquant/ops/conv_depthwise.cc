@@ -44,9 +44,8 @@ DepthwisePlan PlanDepthwise(const ConvPlan& plan) {
   out.rows = {w.stride, w.out + (w.extent() - 1) / w.stride};
   for (int64_t phase = 0; phase < w.stride; ++phase) {
     const int64_t first = phase - w.pad_begin;
-    const int64_t lo = first >= 0 ? 0 : std::min(out.rows.run, CeilDiv(-first, w.stride));
-    out.phases.push_back(
-        {first, lo, first >= w.in ? lo : std::clamp(CeilDiv(w.in - first, w.stride), lo, out.rows.run)});
+    const auto [lo, hi] = IndicesInside(first, w.stride, w.in, out.rows.run);
+    out.phases.push_back({first, lo, hi});
   }
   for (int64_t kh = 0; kh < h.kernel; ++kh) {
     for (int64_t kw = 0; kw < w.kernel; ++kw) {

@@ -8,16 +8,6 @@
 namespace quant {
 namespace {
 
-// Output columns [first, last) whose tap at this offset lies inside the input row.
-struct ColumnRange {
-  int64_t first, last;
-};
-ColumnRange ColumnsInside(const WindowAxis& w, int64_t tap) {
-  const int64_t start = w.start(0) + tap * w.dilation;
-  const int64_t first = start >= 0 ? 0 : std::min(w.out, CeilDiv(-start, w.stride));
-  return {first, start >= w.in ? first : std::clamp(CeilDiv(w.in - start, w.stride), first, w.out)};
-}
-
 // An output position, flat and by axis.
 struct OutputPosition {
   int64_t flat, slice, line, column;
@@ -25,7 +15,7 @@ struct OutputPosition {
 
 // One row of a panel: tap (kd, kh, kw) of one channel over output positions [begin, end).
 template <typename T>
-void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64_t, 3>& tap, const ColumnRange& inside,
+void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64_t, 3>& tap, const IndexRange& inside,
                   const OutputPosition& begin, int64_t end, T padding, T* out) {
   const auto& [d, h, w] = plan.axes;
   int64_t column = begin.column, line = begin.line, slice = begin.slice;
@@ -34,8 +24,8 @@ void FillPanelRow(const ConvPlan& plan, const T* channel, const std::array<int64
     const int64_t id = d.start(slice) + tap[0] * d.dilation, ih = h.start(line) + tap[1] * h.dilation;
     int64_t lo = count, hi = count;
     if (id >= 0 && id < d.in && ih >= 0 && ih < h.in) {
-      lo = std::clamp<int64_t>(inside.first - column, 0, count);
-      hi = std::clamp(inside.last - column, lo, count);
+      lo = std::clamp<int64_t>(inside.begin - column, 0, count);
+      hi = std::clamp(inside.end - column, lo, count);
       const T* row = channel + (id * h.in + ih) * w.in;
       for (int64_t i = hi; i < count; ++i) out[i] = padding;
       if (lo < hi) CopyEveryNth(row + (w.start(column + lo) + tap[2] * w.dilation), w.stride, hi - lo, out + lo);
@@ -108,8 +98,8 @@ template <typename T>
 void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T padding, T* panel) {
   const auto& [d, h, w] = plan.axes;
   const OutputPosition first = {begin, begin / w.out / h.out, begin / w.out % h.out, begin % w.out};
-  std::vector<ColumnRange> inside;
-  for (int64_t k = 0; k < w.kernel; ++k) inside.push_back(ColumnsInside(w, k));
+  std::vector<IndexRange> inside;
+  for (int64_t k = 0; k < w.kernel; ++k) inside.push_back(w.OutputsInside(k));
   for (int64_t c = 0; c < plan.in_channels; ++c, x += plan.in_plane) {
     std::array<int64_t, 3> tap;
     for (tap[0] = 0; tap[0] < d.kernel; ++tap[0]) {

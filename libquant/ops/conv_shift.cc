@@ -5,6 +5,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
+#include "libquant/ops/conv_weights.h"
 #include "libquant/ops/deinterleave.h"
 #include "libquant/ops/gemm.h"
 #include "libquant/ops/gemm_kernel.h"
@@ -77,8 +78,7 @@ std::vector<int64_t> TapOffsets(const ConvPlan& plan, const Copy& copy) {
 // One row of a phase: elements of the input row, zeros in the padding and past the input's end.
 void CopyRow(const WindowAxis& w, int64_t phase, int64_t run, const float* row, float* out) {
   const int64_t first = phase - w.pad_begin;
-  const int64_t lo = first >= 0 ? 0 : std::min(run, CeilDiv(-first, w.stride));
-  const int64_t hi = first >= w.in ? lo : std::clamp(CeilDiv(w.in - first, w.stride), lo, run);
+  const auto [lo, hi] = IndicesInside(first, w.stride, w.in, run);
   std::fill(out, out + lo, 0.0F);
   if (lo < hi) CopyEveryNth(row + (first + lo * w.stride), w.stride, hi - lo, out + lo);
   std::fill(out + hi, out + run, 0.0F);
@@ -126,16 +126,13 @@ Tiles ChooseTiles(const ConvPlan& plan, const Copy& copy, int64_t images) {
   return t;
 }
 
-// Copies the wanted ones of positions [begin, end) of one filter to its plane of y: returns the outputs made, as a
-// range.
-struct OutputRange {
-  int64_t begin, end;
-};
-OutputRange TakeOutputs(const ConvPlan& plan, const Copy& copy, const float* made, int64_t begin, int64_t end,
-                        float* y) {
+// Copies the wanted ones of positions [begin, end) of one filter to its plane of y. Returns the outputs made; begin is
+// -1 when there are none.
+IndexRange TakeOutputs(const ConvPlan& plan, const Copy& copy, const float* made, int64_t begin, int64_t end,
+                       float* y) {
   const auto& [d, h, w] = plan.axes;
   const int64_t run = copy.axes[2].run, lines = copy.axes[1].run;
-  OutputRange range = {-1, -1};
+  IndexRange range = {-1, -1};
   for (int64_t q = begin; q < end;) {
     const int64_t column = q % run, line = q / run % lines, slice = q / run / lines;
     const int64_t next = std::min(end, q - column + run);
@@ -150,8 +147,6 @@ OutputRange TakeOutputs(const ConvPlan& plan, const Copy& copy, const float* mad
   }
   return range;
 }
-
-using Weights = std::vector<PackedRows>;  // one for each group
 
 }  // namespace
 
@@ -168,12 +163,7 @@ void ConvByShift(const KernelContext& context, const ConvPlan& plan, const float
   const Copy copy(plan);
   const std::vector<int64_t> offsets = TapOffsets(plan, copy);
   const int64_t k = plan.reduction(), filters = plan.out_channels, channels = plan.groups * plan.in_channels;
-  const auto pack = [&] {
-    Weights out;
-    for (int64_t g = 0; g < plan.groups; ++g) out.emplace_back(MatrixRef<float>{w + g * filters * k, k}, filters, k);
-    return out;
-  };
-  const auto weights = context.is_constant(1) ? context.Kept<Weights>(pack) : std::make_shared<const Weights>(pack());
+  const auto weights = PackConvWeights(context, plan, w);
   const int64_t image = channels * copy.plane;
   const int64_t images = std::clamp<int64_t>(kChunkElements / std::max<int64_t>(image, 1), 1, plan.batch);
   const Tiles tiles = ChooseTiles(plan, copy, images);
@@ -203,7 +193,7 @@ void ConvByShift(const KernelContext& context, const ConvPlan& plan, const float
                     bias != nullptr);
       for (int64_t m = 0; m < rows; ++m) {
         const int64_t plane = ((first * plan.groups + group) * filters + filter + m) * plan.out_plane;
-        const OutputRange made = TakeOutputs(plan, copy, tile + m * stride, begin, end, y + plane);
+        const IndexRange made = TakeOutputs(plan, copy, tile + m * stride, begin, end, y + plane);
         if (tail && made.begin >= 0) tail(y + plane + made.begin, plane + made.begin, made.end - made.begin);
       }
     });

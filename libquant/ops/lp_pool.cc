@@ -10,13 +10,14 @@ namespace quant {
 namespace {
 
 template <typename T>
-void AddPowers(const WindowAxis& w, const T* row, int64_t p, double* sums) {
+void SumPowers(const std::array<WindowAxis, 3>& axes, int64_t slice, int64_t line, int64_t p, const T* x,
+               double* sums) {
   if (p == 1) {
-    AddWindows(w, row, sums, [](double v) { return std::abs(v); });
+    SumWindows(axes, slice, line, x, sums, [](double v) { return std::abs(v); });
   } else if (p == 2) {
-    AddWindows(w, row, sums, [](double v) { return v * v; });
+    SumWindows(axes, slice, line, x, sums, [](double v) { return v * v; });
   } else {
-    AddWindows(w, row, sums, [p](double v) { return std::pow(std::abs(v), static_cast<double>(p)); });
+    SumWindows(axes, slice, line, x, sums, [p](double v) { return std::pow(std::abs(v), static_cast<double>(p)); });
   }
 }
 
@@ -30,13 +31,7 @@ void NormPlane(const std::array<WindowAxis, 3>& axes, int64_t p, const T* x, dou
   const auto& [d, h, w] = axes;
   for (int64_t od = 0; od < d.out; ++od) {
     for (int64_t oh = 0; oh < h.out; ++oh, y += w.out) {
-      std::fill_n(sums, w.out, 0.0);
-      const int64_t d0 = d.start(od), h0 = h.start(oh);
-      for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
-        for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
-          AddPowers(w, x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, p, sums);
-        }
-      }
+      SumPowers(axes, od, oh, p, x, sums);
       for (int64_t o = 0; o < w.out; ++o) y[o] = static_cast<T>(Root(sums[o], p));
     }
   }

@@ -28,11 +28,8 @@ template <typename T>
 void MaxRow(const WindowAxis& w, const T* row, T* out) {
   // Only taps that some output has inside the input.
   for (int64_t k = w.FirstTap(w.start(w.out - 1)); k < w.LastTap(w.start(0)); ++k) {
-    // Outputs whose tap k is inside the input.
-    const int64_t first = k * w.dilation - w.pad_begin;
-    const int64_t lo = first >= 0 ? 0 : std::min(w.out, CeilDiv(-first, w.stride));
-    const int64_t hi = first >= w.in ? 0 : std::min(w.out, CeilDiv(w.in - first, w.stride));
-    const T* in = row + first;
+    const auto [lo, hi] = w.OutputsInside(k);
+    const T* in = row + (k * w.dilation - w.pad_begin);
     if (w.stride == 1) {
       for (int64_t o = lo; o < hi; ++o) out[o] = in[o] > out[o] ? in[o] : out[o];
     } else if (w.stride == 2) {

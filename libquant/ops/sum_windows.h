@@ -1,9 +1,8 @@
-// Sums over the windows of a row, for pools that add up.
+// Sums over windows, for pools that add up.
 #pragma once
 
 #include <algorithm>
 
-#include "libquant/base/checked.h"
 #include "libquant/ops/window.h"
 
 namespace quant {
@@ -13,14 +12,25 @@ template <typename T, typename F>
 void AddWindows(const WindowAxis& w, const T* row, double* sums, F f) {
   // Only taps that some output has inside the input.
   for (int64_t k = w.FirstTap(w.start(w.out - 1)); k < w.LastTap(w.start(0)); ++k) {
-    const int64_t first = k * w.dilation - w.pad_begin;
-    const int64_t lo = first >= 0 ? 0 : std::min(w.out, CeilDiv(-first, w.stride));
-    const int64_t hi = first >= w.in ? 0 : std::min(w.out, CeilDiv(w.in - first, w.stride));
-    const T* in = row + first;
+    const auto [lo, hi] = w.OutputsInside(k);
+    const T* in = row + (k * w.dilation - w.pad_begin);
     if (w.stride == 1) {
       for (int64_t o = lo; o < hi; ++o) sums[o] += f(in[o]);
     } else {
       for (int64_t o = lo; o < hi; ++o) sums[o] += f(in[o * w.stride]);
+    }
+  }
+}
+
+// sums[o] = sum of f(element) over the window of output (slice, line, o) of a plane, for each o.
+template <typename T, typename F>
+void SumWindows(const std::array<WindowAxis, 3>& axes, int64_t slice, int64_t line, const T* plane, double* sums, F f) {
+  const auto& [d, h, w] = axes;
+  std::fill_n(sums, w.out, 0.0);
+  const int64_t d0 = d.start(slice), h0 = h.start(line);
+  for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
+    for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
+      AddWindows(w, plane + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, sums, f);
     }
   }
 }

@@ -15,6 +15,17 @@
 
 namespace quant {
 
+// Indices [begin, end) of a run.
+struct IndexRange {
+  int64_t begin, end;
+};
+
+// The indices i of [0, count) for which element first + i * stride lies in [0, in).
+inline IndexRange IndicesInside(int64_t first, int64_t stride, int64_t in, int64_t count) {
+  const int64_t begin = first >= 0 ? 0 : std::min(count, (-first + stride - 1) / stride);
+  return {begin, first >= in ? begin : std::clamp((in - first + stride - 1) / stride, begin, count)};
+}
+
 struct WindowAxis {
   int64_t in = 1;
   int64_t out = 1;
@@ -27,6 +38,8 @@ struct WindowAxis {
   // Input positions that a window spans.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
   int64_t start(int64_t o) const { return o * stride - pad_begin; }
+  // The outputs whose tap lies inside the input.
+  IndexRange OutputsInside(int64_t tap) const { return IndicesInside(start(0) + tap * dilation, stride, in, out); }
   // The taps [first, last) of a window that starts at `start` which fall inside the input.
   int64_t FirstTap(int64_t begin) const { return begin >= 0 ? 0 : (-begin + dilation - 1) / dilation; }
   int64_t LastTap(int64_t begin) const {
