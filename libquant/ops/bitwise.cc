@@ -1,7 +1,10 @@
 // Integers as patterns of bits: BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift; and BitCast, which reads any
 // element's bits as another type's.
+#include <algorithm>
+
 #include "libquant/ops/broadcast.h"
 #include "libquant/ops/dispatch.h"
+#include "libquant/ops/exact_op.h"
 
 namespace quant {
 namespace {
@@ -66,49 +69,42 @@ Status EvalBitCast(KernelContext& context) {
   if (InfoOf(dtype).bits == 0 || InfoOf(dtype).bits != InfoOf(x.dtype()).bits) {
     return DataError("the bits of {} can't be read as type {}", NameOf(x.dtype()), to);
   }
-  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, dtype, x.dims()));
-  std::copy(x.bytes().begin(), x.bytes().end(), out->mutable_bytes().begin());
-  if (dtype == DType::kBool) {  // which has but two patterns
-    for (std::byte& b : out->mutable_bytes()) b = b == std::byte{0} ? b : std::byte{1};
+  if (dtype != DType::kBool) {
+    context.Set(0, x.InPlace(dtype, x.dims()));  // no data moves
+    return OkStatus();
   }
+  ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, dtype, x.dims()));
+  std::transform(x.bytes().begin(), x.bytes().end(), out->mutable_bytes().begin(),
+                 [](std::byte b) { return b == std::byte{0} ? b : std::byte{1}; });  // a bool has but two patterns
   return OkStatus();
-}
-
-OpDef OnBits(std::string_view name, int64_t since, int min_inputs, Status (*eval)(KernelContext&),
-             std::string_view summary) {
-  return {.name = name,
-          .since = {since},
-          .min_inputs = min_inputs,
-          .eval = eval,
-          .role = Control{},
-          .exactness = Exactness::kExact,
-          .summary = summary};
 }
 
 }  // namespace
 
 const OpDef& BitwiseAndOp() {
-  static const OpDef def = OnBits("BitwiseAnd", 18, 2, EvalBitwiseAnd, "a and b, bit by bit");
+  static const OpDef def = ExactOp("BitwiseAnd", {18}, 2, EvalBitwiseAnd, Control{}, "a and b, bit by bit");
   return def;
 }
 const OpDef& BitwiseOrOp() {
-  static const OpDef def = OnBits("BitwiseOr", 18, 2, EvalBitwiseOr, "a or b, bit by bit");
+  static const OpDef def = ExactOp("BitwiseOr", {18}, 2, EvalBitwiseOr, Control{}, "a or b, bit by bit");
   return def;
 }
 const OpDef& BitwiseXorOp() {
-  static const OpDef def = OnBits("BitwiseXor", 18, 2, EvalBitwiseXor, "a xor b, bit by bit");
+  static const OpDef def = ExactOp("BitwiseXor", {18}, 2, EvalBitwiseXor, Control{}, "a xor b, bit by bit");
   return def;
 }
 const OpDef& BitwiseNotOp() {
-  static const OpDef def = OnBits("BitwiseNot", 18, 1, EvalBitwiseNot, "Every bit turned over");
+  static const OpDef def = ExactOp("BitwiseNot", {18}, 1, EvalBitwiseNot, Control{}, "Every bit turned over");
   return def;
 }
 const OpDef& BitShiftOp() {
-  static const OpDef def = OnBits("BitShift", 11, 2, EvalBitShift, "Unsigned integers shifted to the left or right");
+  static const OpDef def =
+      ExactOp("BitShift", {11}, 2, EvalBitShift, Control{}, "Unsigned integers shifted to the left or right");
   return def;
 }
 const OpDef& BitCastOp() {
-  static const OpDef def = OnBits("BitCast", 26, 1, EvalBitCast, "The elements' bits read as another type");
+  static const OpDef def =
+      ExactOp("BitCast", {26}, 1, EvalBitCast, Control{}, "The elements' bits read as another type");
   return def;
 }
 

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "libquant/ops/dispatch.h"
+#include "libquant/ops/exact_op.h"
 #include "libquant/ops/float_view.h"
-#include "libquant/ops/mover.h"
 
 namespace quant {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/axes.h"
-#include "libquant/ops/mover.h"
+#include "libquant/ops/exact_op.h"
 
 namespace quant {
 namespace {

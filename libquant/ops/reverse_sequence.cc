@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "libquant/ops/axes.h"
-#include "libquant/ops/mover.h"
+#include "libquant/ops/exact_op.h"
 #include "libquant/ops/strided_copy.h"
 
 namespace quant {

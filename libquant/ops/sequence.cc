@@ -4,6 +4,7 @@
 
 #include "libquant/ops/axes.h"
 #include "libquant/ops/concat.h"
+#include "libquant/ops/exact_op.h"
 
 namespace quant {
 namespace {
@@ -165,26 +166,19 @@ Status EvalOptionalGetElement(KernelContext& context) {
   return OkStatus();
 }
 
-OpDef OnLists(std::string_view name, std::vector<int64_t> since, int min_inputs, Status (*eval)(KernelContext&),
-              Role role, std::string_view summary) {
-  return {.name = name,
-          .since = std::move(since),
-          .min_inputs = min_inputs,
-          .eval = eval,
-          .role = role,
-          .exactness = Exactness::kExact,
-          .summary = summary,
-          .takes_lists = true};
+OpDef OnLists(OpDef op) {
+  op.takes_lists = true;
+  return op;
 }
 
 }  // namespace
 
 #define NIBBLE_SINCE(...) \
   { __VA_ARGS__ }
-#define NIBBLE_ON_LISTS(op, since_list, min_inputs, role, text)                          \
-  const OpDef& op##Op() {                                                                \
-    static const OpDef def = OnLists(#op, since_list, min_inputs, Eval##op, role, text); \
-    return def;                                                                          \
+#define NIBBLE_ON_LISTS(op, since_list, min_inputs, role, text)                                   \
+  const OpDef& op##Op() {                                                                         \
+    static const OpDef def = OnLists(ExactOp(#op, since_list, min_inputs, Eval##op, role, text)); \
+    return def;                                                                                   \
   }
 NIBBLE_ON_LISTS(SequenceConstruct, NIBBLE_SINCE(11), 1, PassThrough{}, "A sequence of the inputs")
 NIBBLE_ON_LISTS(SequenceEmpty, NIBBLE_SINCE(11), 0, Control{}, "A sequence without items")

@@ -5,6 +5,7 @@
 #include "libquant/base/checked.h"
 #include "libquant/ops/axes.h"
 #include "libquant/ops/dispatch.h"
+#include "libquant/ops/exact_op.h"
 
 namespace quant {
 namespace {
@@ -80,34 +81,25 @@ Status EvalRange(KernelContext& context) {
   });
 }
 
-OpDef OnShapes(std::string_view name, std::vector<int64_t> since, int min_inputs, Status (*eval)(KernelContext&),
-               std::string_view summary) {
-  return {.name = name,
-          .since = std::move(since),
-          .min_inputs = min_inputs,
-          .eval = eval,
-          .role = Control{},
-          .exactness = Exactness::kExact,
-          .summary = summary};
-}
-
 }  // namespace
 
 const OpDef& ShapeOp() {
-  static const OpDef def = OnShapes("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, 1, EvalShape, "The input's dims");
+  static const OpDef def =
+      ExactOp("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, 1, EvalShape, Control{}, "The input's dims");
   return def;
 }
 const OpDef& SizeOp() {
-  static const OpDef def = OnShapes("Size", {1, 13, 19, 21, 23, 24, 25}, 1, EvalSize, "The number of elements");
+  static const OpDef def =
+      ExactOp("Size", {1, 13, 19, 21, 23, 24, 25}, 1, EvalSize, Control{}, "The number of elements");
   return def;
 }
 const OpDef& ConstantOfShapeOp() {
-  static const OpDef def =
-      OnShapes("ConstantOfShape", {9, 20, 21, 23, 24, 25}, 1, EvalConstantOfShape, "A tensor filled with one value");
+  static const OpDef def = ExactOp("ConstantOfShape", {9, 20, 21, 23, 24, 25}, 1, EvalConstantOfShape, Control{},
+                                   "A tensor filled with one value");
   return def;
 }
 const OpDef& RangeOp() {
-  static const OpDef def = OnShapes("Range", {11, 27}, 3, EvalRange, "Evenly spaced numbers");
+  static const OpDef def = ExactOp("Range", {11, 27}, 3, EvalRange, Control{}, "Evenly spaced numbers");
   return def;
 }
 

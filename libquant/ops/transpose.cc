@@ -4,7 +4,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/axes.h"
-#include "libquant/ops/mover.h"
+#include "libquant/ops/exact_op.h"
 #include "libquant/ops/strided_copy.h"
 
 namespace quant {
