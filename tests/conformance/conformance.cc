@@ -31,6 +31,7 @@
 #include "libquant/model/read.h"
 #include "libquant/model/tensor_file.h"
 #include "libquant/report/as_double.h"
+#include "tests/conformance/excluded.h"
 
 namespace quant {
 namespace {
@@ -131,22 +132,9 @@ Status RunDataSet(const Model& model, Session& session, const fs::path& folder) 
   return OkStatus();
 }
 
-// Operators and domains that are left out, with the reason.
-using Excluded = std::map<std::string, std::string>;
-
-Excluded ReadExcluded() {
-  Excluded out;
-  std::ifstream in(NIBBLE_SOURCE_DIR "/tests/conformance/excluded.txt");
-  for (std::string line; std::getline(in, line);) {
-    const size_t end = line.find(' ');
-    if (line.empty() || line[0] == '#' || end == std::string::npos) continue;
-    out[line.substr(0, end)] = line.substr(line.find_first_not_of(' ', end));
-  }
-  return out;
-}
-
-// Where the stored parts of the model say that the case is outside the scope: why, as an error of its own kind.
-std::string WhyExcluded(const Model& model, const Excluded& excluded) {
+// Why a model is outside the scope, by the first of its operators that is left out; empty when it is within.
+std::string WhyExcluded(const Model& model) {
+  const std::map<std::string, std::string> excluded = ReadExcluded();
   for (NodeId n : model.graph.AllNodes()) {
     const Node& node = model.graph.node(n);
     const auto found = excluded.find(node.domain.empty() ? node.op_type : node.domain);
@@ -183,7 +171,7 @@ Status RunLight(const Model& model, Session& session, const fs::path& stem) {
 StatusOr<std::string> RunCase(const fs::path& folder) {
   const bool light = !fs::is_directory(folder);
   ASSIGN_OR_RETURN(Model model, ReadModel(light ? folder.string() + ".onnx" : (folder / "model.onnx").string()));
-  std::string why = WhyExcluded(model, ReadExcluded());
+  std::string why = WhyExcluded(model);
   if (!why.empty()) return why;
   RETURN_IF_ERROR(ExpandOperators(model));
   ASSIGN_OR_RETURN(const auto session, Session::Create(model));

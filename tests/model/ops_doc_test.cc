@@ -12,6 +12,7 @@
 #include "libquant/model/check.h"
 #include "libquant/ops/find_kernel.h"
 #include "tests/catch.h"
+#include "tests/conformance/excluded.h"
 
 namespace quant {
 namespace {
@@ -21,17 +22,6 @@ std::string Read(const std::string& path) {
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
-}
-
-std::map<std::string, std::string> ReadExcluded() {
-  std::map<std::string, std::string> out;
-  std::istringstream in(Read(NIBBLE_SOURCE_DIR "/tests/conformance/excluded.txt"));
-  for (std::string line; std::getline(in, line);) {
-    const size_t end = line.find(' ');
-    if (line.empty() || line[0] == '#' || end == std::string::npos) continue;
-    out[line.substr(0, end)] = line.substr(line.find_first_not_of(' ', end));
-  }
-  return out;
 }
 
 std::string Kernels(const std::string& domain) {
