@@ -58,6 +58,7 @@ std::vector<Profile::Operator> Profile::SlowestOperators() const {
     op.row.seconds += row.seconds;
   }
   std::vector<Operator> out;
+  out.reserve(by_name.size());
   for (auto& [name, op] : by_name) out.push_back(std::move(op));
   std::stable_sort(out.begin(), out.end(),
                    [](const Operator& a, const Operator& b) { return a.row.seconds > b.row.seconds; });

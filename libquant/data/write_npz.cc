@@ -86,7 +86,7 @@ Status WriteNpz(const std::string& path, const NamedTensors& arrays) {
   zip_source_keep(bytes.get());
   for (size_t i = 0; i < arrays.size(); ++i) RETURN_IF_ERROR(AddMember(zip.get(), arrays[i].first, members[i]));
   if (zip_close(zip.get()) != 0) return ZipFailure(zip.get());
-  zip.release();
+  static_cast<void>(zip.release());  // closed above
   RETURN_IF_ERROR(WithContext(CopyOut(bytes.get(), *file), path));
   return CommitFiles({file.get()});
 }

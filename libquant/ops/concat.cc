@@ -12,6 +12,7 @@ namespace {
 
 Status EvalConcat(KernelContext& context) {
   std::vector<const Tensor*> parts;
+  parts.reserve(static_cast<size_t>(context.input_count()));
   for (int i = 0; i < context.input_count(); ++i) parts.push_back(context.input(i));
   return ConcatTensors(context, parts, context.attributes().Int("axis", 1));
 }

@@ -96,7 +96,7 @@ void SigmoidRow(const T* in, int64_t count, T* out) {
     ExpRow(y, T{0}, n, y);
     for (int64_t i = 0; i < n; ++i) {
       const T e = y[i];
-      y[i] = x[i] != x[i] ? x[i] : (x[i] < 0 ? e : T{1}) / (T{1} + e);
+      y[i] = std::isnan(x[i]) ? x[i] : (x[i] < 0 ? e : T{1}) / (T{1} + e);
     }
   });
 }

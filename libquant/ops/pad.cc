@@ -90,7 +90,7 @@ void CopyRows(const std::vector<std::vector<int64_t>>& from, const std::vector<i
   while (end < length && last[static_cast<size_t>(end)] == last[static_cast<size_t>(begin)] + end - begin) ++end;
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < from.size(); ++d) rows *= static_cast<int64_t>(from[d].size());
-  const int64_t group = std::max<int64_t>(1, kPieceElements / length);
+  const int64_t group = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(length, 1));
   ParallelFor(CeilDiv(rows, group), [&](int64_t piece) {
     for (int64_t r = piece * group; r < std::min(rows, (piece + 1) * group); ++r) {
       int64_t at = 0, rest = r;

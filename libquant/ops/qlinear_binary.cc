@@ -66,14 +66,12 @@ void InferBinary(InferContext& context) {
     const Dim &x = back <= a->size() ? (*a)[a->size() - back] : one,
               &y = back <= b->size() ? (*b)[b->size() - back] : one;
     Dim& dim = out[out.size() - back];
-    if (x.known() && x.value != 1) {
+    const bool take_x = (x.known() && x.value != 1) || (!x.known() && y.known() && y.value == 1);
+    const bool take_y = y.known() ? y.value != 1 || x.known() : x.known() && x.value == 1;
+    if (take_x) {
       dim = x;
-    } else if (y.known() && y.value != 1) {
+    } else if (take_y) {
       dim = y;
-    } else if (x.known()) {
-      dim = y;
-    } else if (y.known()) {
-      dim = x;
     }
   }
   context.outputs[0].shape = std::move(out);

@@ -15,7 +15,7 @@ constexpr int64_t kPiece = 32768;  // elements a thread takes at a time
 template <typename T>
 void Load(const std::byte* bytes, int64_t offset, int64_t count, int32_t* out) {
   const T* in = reinterpret_cast<const T*>(bytes) + offset;
-  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int32_t>(in[i]);
+  std::copy_n(in, count, out);
 }
 
 template <typename T>

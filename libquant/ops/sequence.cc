@@ -144,6 +144,7 @@ Status EvalConcatFromSequence(KernelContext& context) {
     }
   }
   std::vector<const Tensor*> parts;
+  parts.reserve(items.size());
   for (const Tensor& item : items) parts.push_back(&item);
   return ConcatTensors(context, parts, axis);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "libquant/model/check.h"
 #include "tests/catch.h"
 #include "tests/model/parse_model.h"
@@ -128,8 +129,8 @@ TEST_CASE("names inside get the call's name before them") {
 TEST_CASE("attributes come from the call, else from the function's default") {
   const std::string function = "f <alpha: float = 0.25> (p) => (r) { r = Elu<alpha: float = @alpha>(p) }";
   for (const auto& [call, wanted] : {std::pair<std::string, float>{"<alpha = 2.0>", 2.0f}, {"", 0.25f}}) {
-    Model model =
-        Parse(kHead + "g (float[2] x) => (float[2] y) { y = local.f" + call + "(x) }\n" + kFunction + function);
+    Model model = Parse(
+        absl::StrCat(kHead, "g (float[2] x) => (float[2] y) { y = local.f", call, "(x) }\n", kFunction, function));
     Inlined(model);
     CHECK(Only(model, "Elu").attributes.Float("alpha", -1) == wanted);
   }
@@ -154,8 +155,8 @@ TEST_CASE("attributes are handed on through nested calls, into bodies too") {
       else_branch = b () => (u) { u = Neg(p) }>
   })";
   for (const auto& [call, wanted] : {std::pair<std::string, float>{"<slope = 2.0>", 2.0f}, {"", 0.125f}}) {
-    Model model =
-        Parse(kHead + "g (bool c, float[2] x) => (float[2] y) { y = local.outer" + call + "(c, x) }\n" + functions);
+    Model model = Parse(
+        absl::StrCat(kHead, "g (bool c, float[2] x) => (float[2] y) { y = local.outer", call, "(c, x) }\n", functions));
     Inlined(model);
     CHECK(Only(model, "Elu").attributes.Float("alpha", -1) == wanted);
   }
@@ -303,8 +304,8 @@ TEST_CASE("functions that expand to more than anyone has memory for are refused 
 TEST_CASE("functions that call themselves are refused") {
   for (const std::string& functions :
        {kFunction + "f (p) => (r) { r = local.f(p) }",
-        kFunction + "f (p) => (r) { r = local.h(p) }\n" + kFunction + "h (p) => (r) { r = local.f(p) }"}) {
-    auto model = ParseModelText(kHead + "g (float[2] x) => (float[2] y) { y = local.f(x) }\n" + functions);
+        absl::StrCat(kFunction, "f (p) => (r) { r = local.h(p) }\n", kFunction, "h (p) => (r) { r = local.f(p) }")}) {
+    auto model = ParseModelText(absl::StrCat(kHead, "g (float[2] x) => (float[2] y) { y = local.f(x) }\n", functions));
     CHECK((!model.ok() || !InlineFunctions(*model).ok()));
   }
 }

@@ -101,7 +101,7 @@ TEST_CASE("Integer sums wrap around") {
 
 TEST_CASE("Zero points of MatMulInteger may differ by matrix") {
   const Tensor a = RandomBytes(DType::kInt8, {2, 3, 4, 5}, 1), b = RandomBytes(DType::kUint8, {2, 1, 5, 6}, 2);
-  const auto part = [](const Tensor& t, int64_t i, Dims dims) {
+  const auto part = [](const Tensor& t, int64_t i, const Dims& dims) {
     return Make<uint8_t>(dims, {reinterpret_cast<const uint8_t*>(t.bytes().data()) + i * Count(dims),
                                 reinterpret_cast<const uint8_t*>(t.bytes().data()) + (i + 1) * Count(dims)});
   };

@@ -27,6 +27,7 @@ inline StatusOr<std::vector<Tensor>> RunOp(const OpDef& op, const std::vector<Te
   Attributes attributes;
   for (const auto& [name, value] : call.attributes) attributes.Set(name, value);
   std::vector<const Tensor*> pointers;
+  pointers.reserve(inputs.size());
   for (const Tensor& t : inputs) pointers.push_back(t.defined() ? &t : nullptr);
   const KernelContext::Allocator allocator = [](int64_t bytes) { return std::make_shared<Buffer>(bytes); };
   const bool wanted[8] = {true, true, true, true, true, true, true, true};
