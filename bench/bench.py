@@ -4,8 +4,8 @@
   weights    weight-only INT4 of a generated float32 language model against `cp` + `sync` of its files, alternating,
              median of 5, and the peak memory of the quantizing process
   speed      the quantized language model in ONNX Runtime, one token at a time, against the float one
-  executor   time per sample against ONNX Runtime at one and two threads, on the digit nets and, where the folder is
-             there, real models
+  executor   time per sample against ONNX Runtime at one and two threads and against ONNX's Python reference evaluator,
+             on the digit nets, 64 digits at a time, and, where the folder is there, real models
   start-up   nibble --help
 Runs in the test-only Python environment (numpy, onnx, onnxruntime).
 """
@@ -15,6 +15,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -22,12 +23,14 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"
 # Dims of a sample where the model leaves them open.
 OPEN_DIMS = {"ch_PP-OCRv4_det_infer": (3, 640, 640), "ch_PP-OCRv4_rec_infer": (3, 48, 320), "bert_mlm_random": (128,)}
-EXECUTOR_MODELS = [*OPEN_DIMS, "mnist", "super_resolution", "fr_age", "fr_detect", "fr_feature", "fr_pose", "version-RFB-320"]
+DIGITS_AT_ONCE = 64
+EXECUTOR_MODELS = [*OPEN_DIMS, "silero_vad_v5", "dtln_model_1", "mnist", "super_resolution", "fr_age", "fr_detect", "fr_feature", "fr_pose", "version-RFB-320"]
 
 
 def seconds(command):
@@ -164,38 +167,56 @@ def bench_speed(nibble, folder, threads=1, rounds=15):
     return result
 
 
-def feeds_of(session, open_dims, samples):
-    """Samples along the first axis; small integers fit any table."""
-    random = np.random.default_rng(1)
+def feeds_of(session, path, batch, random):
+    """One sample: small integers fit any table, and silero's window and sampling rate are the ones it is made for."""
+    if path.stem == "silero_vad_v5":
+        return {"input": random.standard_normal((1, 512), dtype=np.float32), "state": np.zeros((2, 1, 128), np.float32),
+                "sr": np.array(16000)}
     feeds = {}
     for spec in session.get_inputs():
-        dims = open_dims or [d if isinstance(d, int) else 1 for d in spec.shape[1:]]
+        dims = OPEN_DIMS.get(path.stem) or [d if isinstance(d, int) else 1 for d in spec.shape[1:]]
         if spec.type == "tensor(int64)":
-            feeds[spec.name] = random.integers(0, 2, (samples, *dims))
+            feeds[spec.name] = random.integers(0, 2, (batch, *dims))
         else:
-            feeds[spec.name] = random.standard_normal((samples, *dims), dtype=np.float32)
+            feeds[spec.name] = random.standard_normal((batch, *dims), dtype=np.float32)
     return feeds
 
 
-def bench_executor(nibble, path, folder, samples=10):
-    """Ratio of median times per sample, by threads."""
-    result = {}
+def reference_seconds(path, feeds):
+    """Of ONNX's Python reference evaluator, one run after one to warm up; None where it can't run the model."""
+    try:
+        evaluator = ReferenceEvaluator(str(path))
+        evaluator.run(None, feeds)
+        begin = time.perf_counter()
+        evaluator.run(None, feeds)
+        return time.perf_counter() - begin
+    except Exception as error:  # whatever its Python code raises
+        print(f"the reference evaluator can't run {path.stem}: {str(error)[:100]}", file=sys.stderr)
+        return None
+
+
+def bench_executor(nibble, path, folder, batch, samples=10):
+    """Ratio of median times per sample, by threads. The first sample of each is a warm-up."""
+    result, random = {}, np.random.default_rng(1)
     for threads in (1, 2):
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3  # errors only
         session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        feeds = feeds_of(session, OPEN_DIMS.get(path.stem), samples)
-        np.savez(f"{folder}/feeds.npz", **feeds)
-        times = []
-        for i in [0, *range(samples)]:  # the first warms up
-            one = {name: array[i:i + 1] for name, array in feeds.items()}
+        inputs, times = folder / f"{path.stem}_{batch}_{threads}", []
+        inputs.mkdir()
+        for i in range(samples):
+            feeds = feeds_of(session, path, batch, random)
+            np.savez(inputs / f"{i:02}.npz", **feeds)
             begin = time.perf_counter()
-            session.run(None, one)
+            session.run(None, feeds)
             times.append(time.perf_counter() - begin)
-        _, out = seconds([nibble, "run", str(path), "--data", f"{folder}/feeds.npz", "--threads", str(threads), "--json"])
+        _, out = seconds([nibble, "run", str(path), "--data", str(inputs), "--threads", str(threads), "--json"])
         ours = json.loads(out)["median_seconds_per_sample"]
         result[f"over_onnxruntime_{threads}"] = round(ours / statistics.median(times[1:]), 2)
+        if threads == 1:
+            reference = reference_seconds(path, feeds)
+            result["reference_evaluator_over_ours"] = round(reference / ours, 1) if reference else None
     return result
 
 
@@ -214,12 +235,14 @@ def main():
         start = [seconds([nibble, "--help"])[0] for _ in range(11)]
         results["start_up_milliseconds"] = round(statistics.median(start) * 1000, 1)
         if args.only in (None, "executor"):
-            models = [ROOT / "testdata" / "digits" / f"{n}.onnx" for n in ("digits_cnn", "digits_vit")]
+            digits = [ROOT / "testdata" / "digits" / f"{n}.onnx" for n in ("digits_cnn", "digits_vit")]
+            rows = [(m, batch) for m in digits for batch in (1, DIGITS_AT_ONCE)]
             if SHARED.is_dir():
-                models += [SHARED / f"{n}.onnx" for n in EXECUTOR_MODELS]
+                rows += [(SHARED / f"{n}.onnx", 1) for n in EXECUTOR_MODELS]
             else:
                 print("the folder of real models is absent: the executor is measured on the digit nets only")
-            results["executor"] = {m.stem: bench_executor(nibble, m, folder) for m in models}
+            results["executor"] = {m.stem + (f", {batch} at once" if batch > 1 else ""): bench_executor(nibble, m, folder, batch)
+                                   for m, batch in rows}
         if args.only in (None, "weights"):
             results["weights"] = bench_weights(nibble, folder, args.gigabytes)
             if args.inline:

@@ -61,10 +61,11 @@ class Oracle:
         return json.loads(done.stdout)
 
     def outputs(self, model, feeds, *options):
-        """What our executor answers to one sample."""
-        np.savez(self.folder / "in.npz", **feeds)
-        out = self.folder / "out.npz"
-        done = self.run("run", model, "--data", self.folder / "in.npz", "-o", out, "--quiet", *options)
+        """What our executor answers to one sample, of any leading dims: a folder's archives are not cut into samples."""
+        samples, out = self.folder / "in", self.folder / "out.npz"
+        samples.mkdir(exist_ok=True)
+        np.savez(samples / "in.npz", **feeds)
+        done = self.run("run", model, "--data", samples, "-o", out, "--quiet", *options)
         if done.returncode != 0:
             kind = NotSupported if done.returncode == 4 else RuntimeError
             raise kind(f"nibble run {model}: exit {done.returncode}\n{done.stderr}")
