@@ -1,0 +1,99 @@
+#include "libquant/model/guarded_schemas.h"
+
+#include <onnx/defs/shape_inference.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace quant {
+namespace {
+
+using Guard = void (*)(onnx::InferenceContext& context);
+
+constexpr int64_t kLargestBlock = 1 << 20;  // its square is a number
+
+[[noreturn]] void Refuse(const std::string& why) { throw onnx::InferenceError(why); }
+
+int64_t IntOf(onnx::InferenceContext& context, const std::string& name, int64_t fallback) {
+  const onnx::AttributeProto* attribute = context.getAttribute(name);
+  return attribute == nullptr ? fallback : attribute->i();
+}
+
+void CheckBlock(onnx::InferenceContext& context) {
+  const int64_t block = IntOf(context, "blocksize", 1);
+  if (block < 1 || block > kLargestBlock) Refuse("the block size is out of range");
+}
+
+void CheckBatchDims(onnx::InferenceContext& context) {
+  if (!onnx::hasInputShape(context, 0)) return;
+  const int64_t dims = IntOf(context, "batch_dims", 0);
+  if (dims < 0 || dims > onnx::getInputShape(context, 0).dim_size()) Refuse("batch_dims is out of range");
+}
+
+void CheckAxis(onnx::InferenceContext& context) {
+  if (!onnx::hasInputShape(context, 0)) return;
+  const int64_t axis = IntOf(context, "axis", -1);
+  const int64_t rank = onnx::getInputShape(context, 0).dim_size();
+  if (axis < -rank || axis >= rank) Refuse("the axis is out of range");
+}
+
+void CheckHeads(onnx::InferenceContext& context) {
+  for (const char* name : {"q_num_heads", "kv_num_heads"}) {
+    if (IntOf(context, name, 1) < 1) Refuse("a number of heads is not positive");
+  }
+}
+
+void CheckDepth(onnx::InferenceContext& context) {
+  const onnx::TensorProto* depth = context.getNumInputs() > 1 ? context.getInputData(1) : nullptr;
+  for (int i = 0; depth != nullptr && i < depth->dims_size(); ++i) {
+    if (depth->dims(i) < 1) Refuse("the depth has no element");
+  }
+}
+
+Guard GuardOf(const std::string& op_type, const std::string& domain) {
+  static const std::map<std::string, Guard> guards = {
+      {"Attention", CheckHeads},         {"DepthToSpace", CheckBlock}, {"GatherND", CheckBatchDims},
+      {"LayerNormalization", CheckAxis}, {"OneHot", CheckDepth},       {"RMSNormalization", CheckAxis},
+      {"SpaceToDepth", CheckBlock},
+  };
+  const auto found = guards.find(op_type);
+  return domain != onnx::ONNX_DOMAIN || found == guards.end() ? nullptr : found->second;
+}
+
+class Guarded : public onnx::ISchemaRegistry {
+ public:
+  // NOLINTNEXTLINE(google-default-arguments): ONNX's
+  const onnx::OpSchema* GetSchema(const std::string& key, const int version,
+                                  const std::string& domain = onnx::ONNX_DOMAIN) const override {
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Instance()->GetSchema(key, version, domain);
+    const Guard guard = schema == nullptr ? nullptr : GuardOf(key, domain);
+    if (guard == nullptr) return schema;
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<onnx::OpSchema>& copy = copies_[schema];
+    if (copy == nullptr) {
+      copy = std::make_unique<onnx::OpSchema>(*schema);
+      copy->TypeAndShapeInferenceFunction(
+          [guard, infer = schema->GetTypeAndShapeInferenceFunction()](onnx::InferenceContext& context) {
+            guard(context);
+            infer(context);
+          });
+    }
+    return copy.get();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<const onnx::OpSchema*, std::unique_ptr<onnx::OpSchema>> copies_;
+};
+
+}  // namespace
+
+const onnx::ISchemaRegistry& GuardedSchemas() {
+  static const Guarded guarded;
+  return guarded;
+}
+
+}  // namespace quant
