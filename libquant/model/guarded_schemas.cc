@@ -1,6 +1,7 @@
 #include "libquant/model/guarded_schemas.h"
 
 #include <onnx/defs/shape_inference.h>
+#include <onnx/defs/tensor_proto_util.h>
 
 #include <map>
 #include <memory>
@@ -53,14 +54,37 @@ void CheckDepth(onnx::InferenceContext& context) {
   }
 }
 
-Guard GuardOf(const std::string& op_type, const std::string& domain) {
-  static const std::map<std::string, Guard> guards = {
-      {"Attention", CheckHeads},         {"DepthToSpace", CheckBlock}, {"GatherND", CheckBatchDims},
-      {"LayerNormalization", CheckAxis}, {"OneHot", CheckDepth},       {"RMSNormalization", CheckAxis},
-      {"SpaceToDepth", CheckBlock},
+void CheckFirstInput(onnx::InferenceContext& context) {
+  if (context.getNumInputs() == 0 || context.getInputType(0) == nullptr) Refuse("the first input's type is not known");
+}
+
+// A scalar that an axis is split by.
+void CheckSplit(onnx::InferenceContext& context) {
+  const onnx::TensorProto* split = context.getNumInputs() > 1 ? context.getInputData(1) : nullptr;
+  if (split == nullptr) return;
+  const auto check = [&](const auto& sizes) {
+    if (!sizes.empty() && sizes[0] < 1) Refuse("the size of a part is not positive");
   };
-  const auto found = guards.find(op_type);
-  return domain != onnx::ONNX_DOMAIN || found == guards.end() ? nullptr : found->second;
+  if (split->data_type() == onnx::TensorProto::INT64) check(onnx::ParseData<int64_t>(split));
+  if (split->data_type() == onnx::TensorProto::INT32) check(onnx::ParseData<int32_t>(split));
+}
+
+Guard GuardOf(const std::string& op_type, const std::string& domain) {
+  static const std::map<std::pair<std::string, std::string>, Guard> guards = {
+      {{onnx::ONNX_DOMAIN, "Attention"}, CheckHeads},
+      {{onnx::ONNX_DOMAIN, "DepthToSpace"}, CheckBlock},
+      {{onnx::ONNX_DOMAIN, "EyeLike"}, CheckFirstInput},
+      {{onnx::ONNX_DOMAIN, "GatherND"}, CheckBatchDims},
+      {{onnx::ONNX_DOMAIN, "LayerNormalization"}, CheckAxis},
+      {{onnx::ONNX_DOMAIN, "OneHot"}, CheckDepth},
+      {{onnx::ONNX_DOMAIN, "RegexFullMatch"}, CheckFirstInput},
+      {{onnx::ONNX_DOMAIN, "RMSNormalization"}, CheckAxis},
+      {{onnx::ONNX_DOMAIN, "SpaceToDepth"}, CheckBlock},
+      {{onnx::ONNX_DOMAIN, "SplitToSequence"}, CheckSplit},
+      {{onnx::AI_ONNX_ML_DOMAIN, "LabelEncoder"}, CheckFirstInput},
+  };
+  const auto found = guards.find({domain == "ai.onnx" ? onnx::ONNX_DOMAIN : domain, op_type});
+  return found == guards.end() ? nullptr : found->second;
 }
 
 class Guarded : public onnx::ISchemaRegistry {
