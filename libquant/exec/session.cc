@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "libquant/exec/buffer_pool.h"
@@ -30,6 +31,8 @@ auto Caught(const Body& body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
+    return DataError("there is not enough memory");
+  } catch (const std::length_error&) {  // a vector longer than any memory
     return DataError("there is not enough memory");
   } catch (const std::exception& e) {
     return BugError("unexpected: {}", e.what());
