@@ -3,9 +3,12 @@
 #include <onnx/defs/shape_inference.h>
 #include <onnx/defs/tensor_proto_util.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -69,10 +72,34 @@ void CheckSplit(onnx::InferenceContext& context) {
   if (split->data_type() == onnx::TensorProto::INT32) check(onnx::ParseData<int32_t>(split));
 }
 
+bool IsLabel(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Ellipses that stand for other numbers of dims, and a result's label that no operand has.
+void CheckEquation(onnx::InferenceContext& context) {
+  const onnx::AttributeProto* attribute = context.getAttribute("equation");
+  if (attribute == nullptr || !onnx::hasNInputShapes(context, context.getNumInputs())) return;
+  const std::string& equation = attribute->s();
+  const size_t arrow = std::min(equation.find("->"), equation.size());
+  std::stringstream left(equation.substr(0, arrow));
+  std::optional<int64_t> ellipsis;
+  size_t operand = 0;
+  for (std::string term; operand < context.getNumInputs() && std::getline(left, term, ','); ++operand) {
+    if (term.find("...") == std::string::npos) continue;
+    const int64_t dims =
+        onnx::getInputShape(context, operand).dim_size() - std::count_if(term.begin(), term.end(), IsLabel);
+    if (ellipsis && *ellipsis != dims) Refuse("an ellipsis stands for other numbers of dims");
+    ellipsis = dims;
+  }
+  for (size_t i = arrow; i < equation.size(); ++i) {
+    if (IsLabel(equation[i]) && equation.find(equation[i]) >= arrow) Refuse("a label of the result is no operand's");
+  }
+}
+
 Guard GuardOf(const std::string& op_type, const std::string& domain) {
   static const std::map<std::pair<std::string, std::string>, Guard> guards = {
       {{onnx::ONNX_DOMAIN, "Attention"}, CheckHeads},
       {{onnx::ONNX_DOMAIN, "DepthToSpace"}, CheckBlock},
+      {{onnx::ONNX_DOMAIN, "Einsum"}, CheckEquation},
       {{onnx::ONNX_DOMAIN, "EyeLike"}, CheckFirstInput},
       {{onnx::ONNX_DOMAIN, "GatherND"}, CheckBatchDims},
       {{onnx::ONNX_DOMAIN, "LayerNormalization"}, CheckAxis},

@@ -93,6 +93,8 @@ TEST_CASE("attributes that ONNX's inference divides by, or indexes with") {
   infer("g (int64[2] x, float[2] v) => (float[] y) <int64[0] d = {}> { y = OneHot(x, d, v) }");
   infer("g (float[4] x) => (seq(float[]) y) <int64 n = {0}> { y = SplitToSequence(x, n) }");
   infer("g (float[2] x) => (float[] y) { u = x.Unknown(x)  y = EyeLike<dtype = 1>(u) }");
+  infer("g (float[2] a, float[2,3,4] b) => (float[] y) { y = Einsum<equation = \"i...,...->\">(a, b) }");
+  infer("g (float a) => (float[] y) { y = Einsum<equation = \"->i\">(a) }");
   infer(R"(g (float[1,2,8] q) => (float[] y) { y = Attention<q_num_heads = 2, kv_num_heads = 0>(q, q, q) })");
 }
 
