@@ -80,7 +80,7 @@ void AddEach(const std::string& name, const std::string& text, const std::vector
   for (const std::string& value : values) {
     std::string filled = text;
     for (size_t at = 0; (at = filled.find("$V", at)) != std::string::npos;) filled.replace(at, 2, value);
-    AddText(name + ", " + value, filled, out);
+    AddText(fmt::format("{}, {}", name, value), filled, out);
   }
 }
 
