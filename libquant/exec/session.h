@@ -23,7 +23,8 @@ namespace quant {
 struct SessionOptions {
   // Constant subgraphs are folded when the result is at most this large.
   int64_t max_folded_bytes = int64_t{1} << 30;
-  // A run that needs more for its tensors ends in DataError instead of being killed by the system.
+  // A run that needs more from the buffer pool at once ends in DataError instead of being killed by the system. What is
+  // allocated beside the pool (stacks of a loop, tensors read from files) does not count.
   int64_t max_buffer_bytes = PhysicalMemory();
   // So does one that runs bodies of If, Loop and Scan more often, for callers that don't trust a model: a trip count
   // may be anything.
