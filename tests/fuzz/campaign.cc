@@ -65,7 +65,7 @@ class Campaign {
  private:
   int64_t Total() const { return static_cast<int64_t>(corpus_.size()) * (options_.mutations + 1); }
   int64_t Succeeded() const {
-    int64_t out = progress_->done;
+    int64_t out = progress_->done - faults_;
     for (const int64_t n : progress_->refused) out -= n;
     return out;
   }
