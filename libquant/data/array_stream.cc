@@ -1,9 +1,9 @@
 #include "libquant/data/array_stream.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <new>
+
+#include "libquant/base/memory.h"
 
 namespace quant {
 namespace {
@@ -34,18 +34,11 @@ void FromFortranOrder(const Tensor& in, Tensor& out) {
   }
 }
 
-// More than the machine has would be promised by the system, and the process killed when it is used.
-bool FitsInMemory(int64_t bytes) {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES);
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  return pages <= 0 || page <= 0 || bytes / page < pages;
-}
-
 }  // namespace
 
 StatusOr<Tensor> TryAllocate(const std::string& what, DType dtype, Dims dims) {
   const auto bytes = BytesFor(dtype, dims);
-  if (bytes && FitsInMemory(*bytes)) {
+  if (bytes && *bytes < PhysicalMemory()) {
     try {
       return Tensor::Allocate(dtype, dims);
     } catch (const std::bad_alloc&) {

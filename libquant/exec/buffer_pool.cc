@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "libquant/base/checked.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 // Free bytes that are always kept.
 constexpr int64_t kKeep = int64_t{16} << 20;
+// No machine has more, and sizes up to here are rounded up without overflow.
+constexpr int64_t kLargest = int64_t{1} << 60;
 
 // Sizes are rounded up to an eighth of their power of two: few sizes, little waste.
 int64_t RoundedSize(int64_t bytes) {
@@ -42,10 +45,12 @@ void BufferPool::Shelf::Trim(int64_t limit) {
 }
 
 std::shared_ptr<Buffer> BufferPool::Get(int64_t bytes) {
+  if (bytes > kLargest) throw std::bad_alloc();
   const int64_t size = RoundedSize(bytes);
   std::unique_ptr<Buffer> buffer;
   {
     const std::lock_guard lock(shelf_->mutex);
+    if (size > limit_ - shelf_->used_bytes) throw std::bad_alloc();
     buffer = shelf_->Take(size);
     if (!buffer) shelf_->Trim(std::max(kKeep, shelf_->used_bytes + size));
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,9 @@ namespace quant {
 
 class BufferPool {
  public:
-  // At least `bytes` large, contents undefined. May outlive the pool.
+  // `limit`: bytes that may be in use at once.
+  explicit BufferPool(int64_t limit = std::numeric_limits<int64_t>::max()) : limit_(limit) {}
+  // At least `bytes` large, contents undefined. May outlive the pool. std::bad_alloc beyond the limit.
   std::shared_ptr<Buffer> Get(int64_t bytes);
   // Bytes lying free.
   int64_t free_bytes() const;
@@ -29,6 +32,7 @@ class BufferPool {
     std::unique_ptr<Buffer> Take(int64_t size);
     void Trim(int64_t limit);
   };
+  int64_t limit_;
   std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
 };
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "libquant/exec/buffer_pool.h"
@@ -31,6 +32,8 @@ auto Caught(const Body& body) -> decltype(body()) {
     return body();
   } catch (const std::bad_alloc&) {
     return DataError("there is not enough memory");
+  } catch (const std::length_error&) {  // a vector longer than any memory
+    return DataError("there is not enough memory");
   } catch (const std::exception& e) {
     return BugError("unexpected: {}", e.what());
   }
@@ -51,6 +54,7 @@ class SessionImpl : public Session, private BodyRunner {
       : model_(model),
         graph_(model.graph),
         options_(options),
+        pool_(options.max_buffer_bytes),
         allocator_([this](int64_t bytes) { return pool_.Get(bytes); }) {}
 
   Status Prepare();
@@ -82,6 +86,7 @@ class SessionImpl : public Session, private BodyRunner {
   Schedule schedule_;
   // Of the run that is under way. Values have one id each and no body runs inside itself, so one map serves all.
   Live live_;
+  int64_t body_runs_ = 0;
   const RunHooks* hooks_ = nullptr;
   std::vector<bool> seen_;  // by value: the probe sees it; empty: it sees none
 };
@@ -216,6 +221,9 @@ Status SessionImpl::RunRegion(RegionId region) {
 }
 
 StatusOr<std::vector<Tensor>> SessionImpl::RunBody(RegionId body, std::vector<Tensor> inputs) {
+  if (++body_runs_ > options_.max_body_runs) {
+    return DataError("bodies are run more than {} times", options_.max_body_runs);
+  }
   const Region& region = graph_.region(body);
   for (size_t i = 0; i < inputs.size(); ++i) live_[region.inputs[i]] = std::move(inputs[i]);
   RETURN_IF_ERROR(RunRegion(body));
@@ -244,6 +252,7 @@ void SessionImpl::ChooseSeen(const RunHooks& hooks) {
 StatusOr<NamedTensors> SessionImpl::RunChecked(const NamedTensors& feeds, const RunHooks& hooks) {
   RETURN_IF_ERROR(CheckFeeds(graph_, inputs_, feeds));
   live_.clear();
+  body_runs_ = 0;
   ChooseSeen(hooks);
   for (ValueId v : graph_.main().inputs) {
     if (const Tensor* tensor = FindTensor(feeds, graph_.value(v).name)) {

@@ -4,12 +4,15 @@
 // Results are the same bytes for any number of threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "libquant/base/memory.h"
 #include "libquant/base/status.h"
 #include "libquant/ir/graph.h"
 #include "libquant/ir/input_spec.h"
@@ -20,6 +23,12 @@ namespace quant {
 struct SessionOptions {
   // Constant subgraphs are folded when the result is at most this large.
   int64_t max_folded_bytes = int64_t{1} << 30;
+  // A run that needs more from the buffer pool at once ends in DataError instead of being killed by the system. What is
+  // allocated beside the pool (stacks of a loop, tensors read from files) does not count.
+  int64_t max_buffer_bytes = PhysicalMemory();
+  // So does one that runs bodies of If, Loop and Scan more often, for callers that don't trust a model: a trip count
+  // may be anything.
+  int64_t max_body_runs = std::numeric_limits<int64_t>::max();
 };
 
 // What a caller may see of a run.

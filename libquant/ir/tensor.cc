@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "libquant/base/checked.h"
@@ -12,9 +13,22 @@ namespace {
 constexpr int64_t kChunk = int64_t{8} << 20;
 constexpr int64_t kAlign = 64;
 
+// A bool in C++ is 0 or 1; a file may hold any byte, and all but 0 are true.
+Tensor WithSoundBools(Tensor tensor) {
+  const auto is_odd = [](std::byte b) { return b > std::byte{1}; };
+  if (tensor.dtype() != DType::kBool || std::none_of(tensor.bytes().begin(), tensor.bytes().end(), is_odd)) {
+    return tensor;
+  }
+  Tensor out = Tensor::Allocate(DType::kBool, tensor.dims());
+  std::transform(tensor.bytes().begin(), tensor.bytes().end(), out.mutable_bytes().begin(),
+                 [](std::byte b) { return std::byte{b != std::byte{0}}; });
+  return out;
+}
+
 }  // namespace
 
 Buffer::Buffer(int64_t size) : size_(size) {
+  if (size > std::numeric_limits<int64_t>::max() - 2 * kAlign) throw std::bad_alloc();
   // One extra line so that a vector load of the last elements never leaves the allocation.
   const int64_t padded = CeilDiv(size, kAlign) * kAlign + kAlign;
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlign, static_cast<size_t>(padded)));
@@ -138,11 +152,12 @@ bool Tensor::SharesPayloadWith(const Tensor& other) const {
 }
 
 StatusOr<Tensor> Tensor::Materialize() const {
-  if (is_owned() || strings() != nullptr || list() != nullptr || dtype_ == DType::kNothing) return *this;
+  if (is_owned()) return WithSoundBools(*this);
+  if (strings() != nullptr || list() != nullptr || dtype_ == DType::kNothing) return *this;
   if (file_range() != nullptr) {
     Tensor out = Allocate(dtype_, dims_);
     RETURN_IF_ERROR(ReadBytes(0, out.mutable_bytes()));
-    return out;
+    return WithSoundBools(std::move(out));
   }
   if (auto d = deferred()) {
     // A sink that is not the one asked for throws its bytes away.

@@ -131,7 +131,7 @@ class Tensor {
   // True when both share one payload (the same buffer, file range, or producer output).
   bool SharesPayloadWith(const Tensor& other) const;
 
-  // An owned tensor with this one's bytes: itself when owned, else read or produced.
+  // An owned tensor with this one's bytes: itself when owned, else read or produced. Bools come out as 0 or 1.
   StatusOr<Tensor> Materialize() const;
   // Reads part of the raw bytes into `out` without materializing the rest (owned and file payloads).
   Status ReadBytes(int64_t offset, std::span<std::byte> out) const;

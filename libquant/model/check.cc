@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "libquant/model/guarded_schemas.h"
 #include "libquant/model/proto.h"
 #include "libquant/model/schemas.h"
 
@@ -24,7 +25,7 @@ std::string OneLine(std::string text) {
 Status InferProto(onnx::ModelProto& proto) {
   try {
     const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0, /*data_prop=*/true);
-    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
+    onnx::shape_inference::InferShapes(proto, &GuardedSchemas(), options);
     return OkStatus();
   } catch (const std::exception& e) {
     return DataError("shape inference: {}", OneLine(e.what()));

@@ -6,6 +6,7 @@
 
 #include "libquant/ops/broadcast.h"
 #include "libquant/ops/dispatch.h"
+#include "libquant/ops/inputs.h"
 #include "libquant/ops/one_way_broadcast.h"
 #include "libquant/ops/tail.h"
 
@@ -252,6 +253,7 @@ Status EvalVariadic(KernelContext& context) {
   Tensor total = context.in(0);
   context.Set(0, total);
   for (int i = 1; i < context.input_count(); ++i) {
+    RETURN_IF_ERROR(RequireInputs(context, {i}));
     const Tensor& next = context.in(i);
     RETURN_IF_ERROR(CheckSame(total, next));
     RETURN_IF_ERROR(WithNumber(total.dtype(), [&](auto zero) -> Status {

@@ -14,6 +14,7 @@ void Cast(const void* from, int64_t count, void* to) {
 
 template <typename To>
 Status Convert(const Tensor& tensor, To* out) {
+  if (!tensor.is_owned()) return DataError("{} has no numbers", Describe(tensor));  // strings
   const void* in = tensor.bytes().data();
   switch (tensor.dtype()) {
     case DType::kFloat:

@@ -135,11 +135,11 @@ Status EvalPad(KernelContext& context) {
     dims[i] = *total;
   }
   ASSIGN_OR_RETURN(Tensor * out, context.Allocate(0, x.dtype(), dims));  // checks the size before tables are made
+  if (out->size() == 0) return OkStatus();  // whose dims may be of any length, beside one of 0
   std::vector<std::vector<int64_t>> from(rank);
   for (size_t i = 0; i < rank; ++i) {
     ASSIGN_OR_RETURN(from[i], SourcePositions(mode, x.dims()[i], pads[i], dims[i]));
   }
-  if (out->size() == 0) return OkStatus();
   return WithElementBits(x.dtype(), [&](auto zero) {
     using U = decltype(zero);
     U value;

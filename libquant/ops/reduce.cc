@@ -89,12 +89,14 @@ Status ReduceRows(KernelContext& context, F f) {
   return WithNumber(x.dtype(), reduce);
 }
 
-// Sums of integers wrap; sums of floats are made in double.
+// Sums of integers wrap, and so do the squares in them: f takes a 64-bit number of T's sign, and makes an unsigned one.
+// Sums of floats are made in double.
 template <typename T, typename F>
 auto SumRow(const T* row, int64_t length, F f) {
   if constexpr (std::is_integral_v<T>) {
     uint64_t sum = 0;
-    for (int64_t i = 0; i < length; ++i) sum += static_cast<uint64_t>(f(static_cast<int64_t>(row[i])));
+    using W = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    for (int64_t i = 0; i < length; ++i) sum += static_cast<uint64_t>(f(static_cast<W>(row[i])));
     return static_cast<T>(sum);
   } else {
     return SumOf(row, length, f);
@@ -102,8 +104,20 @@ auto SumRow(const T* row, int64_t length, F f) {
 }
 
 const auto kSame = [](auto v) { return v; };
-const auto kSquare = [](auto v) { return v * v; };
-const auto kAbs = [](auto v) { return v < 0 ? -v : v; };
+const auto kSquare = [](auto v) {
+  if constexpr (std::is_integral_v<decltype(v)>) {
+    return static_cast<uint64_t>(v) * static_cast<uint64_t>(v);
+  } else {
+    return v * v;
+  }
+};
+const auto kAbs = [](auto v) {
+  if constexpr (std::is_integral_v<decltype(v)>) {
+    return std::is_signed_v<decltype(v)> && v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
+  } else {
+    return v < 0 ? -v : v;
+  }
+};
 
 Status EvalReduceSum(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) { return SumRow(row, n, kSame); });
@@ -111,10 +125,12 @@ Status EvalReduceSum(KernelContext& context) {
 Status EvalReduceMean(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) {
     using T = std::remove_cvref_t<decltype(*row)>;
-    if constexpr (std::is_integral_v<T>)
-      return n == 0 ? T{0} : static_cast<T>(SumRow(row, n, kSame) / static_cast<T>(n));
-    else
+    if constexpr (std::is_integral_v<T>) {
+      using W = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;  // n may be 0 in a T
+      return n == 0 ? T{0} : static_cast<T>(static_cast<W>(SumRow(row, n, kSame)) / static_cast<W>(n));
+    } else {
       return SumRow(row, n, kSame) / static_cast<double>(n);
+    }
   });
 }
 Status EvalReduceSumSquare(KernelContext& context) {

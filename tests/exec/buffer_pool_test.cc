@@ -34,5 +34,14 @@ TEST_CASE("what lies free is bounded, however the sizes change") {
   CHECK(pool.free_bytes() <= 17 * kMiB + kMiB / 2);
 }
 
+TEST_CASE("what is in use is bounded, and no size overflows") {
+  BufferPool pool(1 << 20);
+  const auto half = pool.Get(1 << 19);
+  CHECK_THROWS_AS(pool.Get((1 << 19) + 1), std::bad_alloc);
+  CHECK(pool.Get(1 << 18) != nullptr);
+  CHECK_THROWS_AS(BufferPool().Get(std::numeric_limits<int64_t>::max()), std::bad_alloc);
+  CHECK_THROWS_AS(Buffer(std::numeric_limits<int64_t>::max()), std::bad_alloc);
+}
+
 }  // namespace
 }  // namespace quant

@@ -472,5 +472,21 @@ TEST_CASE("a scanned scalar is an error") {
   CHECK(Has(run.Error({{"x", Tensor::Scalar(1.0f)}}), "axis 0 of a scanned input of rank 0"));
 }
 
+TEST_CASE("a trip count is bounded when the caller says so") {
+  const char* const kEndless = R"(g (float[2] x) => (float[2] y) {
+    n = Constant<value_int = 4611686018427387904>()
+    y = Loop(n, "", x)<body = b (int64 i, bool k, float[2] a) => (bool k, float[2] a) {}>
+  })";
+  Runner run(kEndless, {.max_body_runs = 1000});
+  CHECK(Has(run.Error({{"x", Floats({2}, {1, 2})}}), "bodies are run more than 1000 times"));
+  // Each run counts anew.
+  Runner three(R"(g (float[2] x) => (float[2] y) {
+    n = Constant<value_int = 3>()
+    y = Loop(n, "", x)<body = b (int64 i, bool k, float[2] a) => (bool k, float[2] c) { c = Neg(a) }>
+  })",
+               {.max_body_runs = 3});
+  for (int i = 0; i < 3; ++i) CHECK(FloatsOf(three({{"x", Floats({2}, {1, 2})}})[0].second) == Numbers{-1, -2});
+}
+
 }  // namespace
 }  // namespace quant

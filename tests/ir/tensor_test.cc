@@ -1,5 +1,9 @@
 #include "libquant/ir/tensor.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "tests/catch.h"
 
 namespace quant {
@@ -54,6 +58,17 @@ TEST_CASE("a sink refuses what is outside") {
   CHECK(sink.Write(1, three).ok());
   CHECK_FALSE(sink.Write(2, three).ok());
   CHECK_FALSE(sink.Write(-1, three).ok());
+}
+
+TEST_CASE("a bool that is neither 0 nor 1 is made 1") {
+  Tensor tensor = Tensor::Allocate(DType::kBool, {4});
+  const std::array<std::byte, 4> bytes = {std::byte{0}, std::byte{1}, std::byte{2}, std::byte{255}};
+  std::copy(bytes.begin(), bytes.end(), tensor.mutable_bytes().begin());
+  const auto sound = tensor.Materialize();
+  REQUIRE(sound.ok());
+  CHECK(std::vector<bool>(sound->data<bool>().begin(), sound->data<bool>().end()) ==
+        std::vector<bool>{false, true, true, true});
+  CHECK(tensor.bytes()[3] == std::byte{255});  // others may hold them
 }
 
 }  // namespace

@@ -79,5 +79,24 @@ TEST_CASE("a wrong shape in the file does not stop inference") {
   CHECK(ToString(*Named(model, "t").shape) == "2 x 3");
 }
 
+TEST_CASE("attributes that ONNX's inference divides by, or indexes with") {
+  const auto infer = [](const std::string& graph) {
+    Model model = Parse("<ir_version: 10, opset_import: [\"\": 23, \"x\": 1]>\n" + graph);
+    const Status status = InferShapes(model);
+    CHECK((status.ok() || ExitCode(status) == 3));
+  };
+  infer("g (float[1,4,2,2] x) => (float[] y) { y = DepthToSpace<blocksize = 4294967296>(x) }");
+  infer("g (float[1,4,2,2] x) => (float[] y) { y = SpaceToDepth<blocksize = 4294967296>(x) }");
+  infer("g (float[2,2] x, int64[1,1] i) => (float[] y) { y = GatherND<batch_dims = -3>(x, i) }");
+  infer("g (float[2,2] x, float[2] s) => (float[] y, float[] m) { y, m = LayerNormalization<axis = -9>(x, s) }");
+  infer("g (float[2,2] x, float[2] s) => (float[] y, float[] m) { y, m = LayerNormalization<axis = 9>(x, s) }");
+  infer("g (int64[2] x, float[2] v) => (float[] y) <int64[0] d = {}> { y = OneHot(x, d, v) }");
+  infer("g (float[4] x) => (seq(float[]) y) <int64 n = {0}> { y = SplitToSequence(x, n) }");
+  infer("g (float[2] x) => (float[] y) { u = x.Unknown(x)  y = EyeLike<dtype = 1>(u) }");
+  infer("g (float[2] a, float[2,3,4] b) => (float[] y) { y = Einsum<equation = \"i...,...->\">(a, b) }");
+  infer("g (float a) => (float[] y) { y = Einsum<equation = \"->i\">(a) }");
+  infer(R"(g (float[1,2,8] q) => (float[] y) { y = Attention<q_num_heads = 2, kv_num_heads = 0>(q, q, q) })");
+}
+
 }  // namespace
 }  // namespace quant

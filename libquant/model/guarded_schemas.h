@@ -1,0 +1,13 @@
+// ONNX's schemas, with inference that survives attributes it takes for sound. Some of ONNX's inference functions divide
+// by an attribute or use it as an index before anyone has looked at it.
+#pragma once
+
+#include <onnx/defs/schema.h>
+
+namespace quant {
+
+// ONNX's registry, except that inference of the operators at risk fails, like that of any node that makes no sense,
+// where ONNX's own would leave its memory or divide by zero.
+const onnx::ISchemaRegistry& GuardedSchemas();
+
+}  // namespace quant
