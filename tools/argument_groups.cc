@@ -8,9 +8,6 @@
 #include "libquant/base/file.h"
 #include "libquant/base/parallel.h"
 #include "libquant/exec/session.h"
-#include "libquant/model/check.h"
-#include "libquant/model/expand_operators.h"
-#include "libquant/model/read.h"
 #include "libquant/model/tensor_file.h"
 #include "tools/units.h"
 
@@ -115,19 +112,6 @@ StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) con
 
 std::string SampleArgs::Describe() const {
   return data_ ? "--data " + *data_ : fmt::format("--random {} --seed {}", *random_, seed_);
-}
-
-StatusOr<Model> LoadModel(const std::string& path) {
-  ASSIGN_OR_RETURN(Model model, ReadModel(path));
-  RETURN_IF_ERROR(WithContext(CheckModel(model), path));
-  RETURN_IF_ERROR(WithContext(InferShapes(model), path));
-  return model;
-}
-
-StatusOr<Model> LoadToRun(const std::string& path) {
-  ASSIGN_OR_RETURN(Model model, LoadModel(path));
-  RETURN_IF_ERROR(WithContext(ExpandOperators(model), path));
-  return model;
 }
 
 StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model) {

@@ -56,12 +56,6 @@ class SampleArgs {
   int64_t dynamic_dim_ = 8;
 };
 
-// Reads, checks and infers shapes.
-StatusOr<Model> LoadModel(const std::string& path);
-
-// The same with functions expanded, the model's own and those of operators without a kernel, for running it.
-StatusOr<Model> LoadToRun(const std::string& path);
-
 // A session on the model; when operators lack a kernel, the error also says which tools still work.
 StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model);
 

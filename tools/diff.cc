@@ -1,3 +1,4 @@
+#include "libquant/model/load.h"
 #include "libquant/report/gate.h"
 #include "tools/argument_groups.h"
 #include "tools/compare.h"

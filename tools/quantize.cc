@@ -2,6 +2,7 @@
 
 #include "libquant/config/quantize_file.h"
 #include "libquant/model/check.h"
+#include "libquant/model/load.h"
 #include "libquant/model/write.h"
 #include "libquant/numerics/format.h"
 #include "libquant/report/gate.h"

@@ -4,6 +4,7 @@
 
 #include "libquant/data/npy.h"
 #include "libquant/exec/session.h"
+#include "libquant/model/load.h"
 #include "libquant/report/table.h"
 #include "tools/argument_groups.h"
 #include "tools/dump.h"

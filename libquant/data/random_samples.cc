@@ -3,6 +3,7 @@
 #include <map>
 
 #include "libquant/base/checked.h"
+#include "libquant/base/hash_text.h"
 #include "libquant/base/scatter_bits.h"
 #include "libquant/data/array_stream.h"
 #include "libquant/data/samples.h"
@@ -14,9 +15,7 @@ namespace {
 class Stream {
  public:
   Stream(uint64_t seed, uint64_t sample, const std::string& name) {
-    uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-    for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    key_ = ScatterBits(ScatterBits(ScatterBits(seed) ^ sample) ^ hash);
+    key_ = ScatterBits(ScatterBits(ScatterBits(seed) ^ sample) ^ HashText(name));
   }
   uint64_t Bits(int64_t i) const { return ScatterBits(key_ + static_cast<uint64_t>(i) * 0xD1342543DE82EF95u); }
   // Uniform in [0, bound), up to a bias of bound / 2^64.

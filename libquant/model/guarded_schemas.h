@@ -1,5 +1,6 @@
 // ONNX's schemas, with inference that survives attributes it takes for sound. Some of ONNX's inference functions divide
-// by an attribute or use it as an index before anyone has looked at it.
+// by an attribute or use it as an index before anyone has looked at it. Operators are named here as the faults are
+// those of ONNX's functions, one by one: nothing that ops/ knows of them.
 #pragma once
 
 #include <onnx/defs/schema.h>

@@ -9,11 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "libquant/base/hash_text.h"
 #include "libquant/base/parallel.h"
 #include "libquant/exec/session.h"
-#include "libquant/model/check.h"
-#include "libquant/model/expand_operators.h"
-#include "libquant/model/read.h"
+#include "libquant/model/load.h"
 #include "tests/fuzz/feeds.h"
 
 namespace quant {
@@ -22,19 +21,11 @@ namespace {
 constexpr SessionOptions kLimits = {
     .max_folded_bytes = int64_t{1} << 22, .max_buffer_bytes = int64_t{1} << 26, .max_body_runs = 2000};
 
-Status Load(const std::string& path, Model& model, Stage& stage) {
-  ASSIGN_OR_RETURN(model, ReadModel(path));
-  stage = Stage::kChecked;
-  RETURN_IF_ERROR(CheckModel(model));
-  RETURN_IF_ERROR(InferShapes(model));
-  return ExpandOperators(model);
-}
-
 Status Run(const Model& model, uint64_t seed, Stage& stage) {
-  stage = Stage::kPrepared;
+  stage = Stage::kPlan;
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(model, kLimits));
   ASSIGN_OR_RETURN(const NamedTensors feeds, SeededFeeds(RequiredInputs(model), seed));
-  stage = Stage::kRan;
+  stage = Stage::kRun;
   RunHooks hooks;
   // A probe keeps operators from being done as tails of others: some runs have one.
   if (seed % 4 == 0) hooks.probe = [](const std::string&, const Tensor&) { return OkStatus(); };
@@ -48,18 +39,12 @@ bool LoadAndRunResult::allowed() const {
   return code == 0 || code == 3 || code == 4;
 }
 
-uint64_t SeedOf(const std::string& bytes) {
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return hash;
-}
-
-LoadAndRunResult LoadAndRun(const std::string& path, uint64_t seed) {
+LoadAndRunResult LoadAndRun(const std::string& path, const std::string& bytes) {
   LoadAndRunResult result;
-  Model model;
+  const uint64_t seed = HashText(bytes);
   SetThreads(seed % 2 == 0 ? 1 : 2);
-  result.status = Load(path, model, result.reached);
-  if (result.status.ok()) result.status = Run(model, seed, result.reached);
+  const StatusOr<Model> model = LoadToRun(path);
+  result.status = model.ok() ? Run(*model, seed, result.reached) : model.status();
   return result;
 }
 
@@ -70,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (std::filesystem::temp_directory_path() / fmt::format("nibble-fuzz-{}.onnx", getpid())).string();
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   std::ofstream(path, std::ios::binary) << bytes;
-  const quant::LoadAndRunResult result = quant::LoadAndRun(path, quant::SeedOf(bytes));
+  const quant::LoadAndRunResult result = quant::LoadAndRun(path, bytes);
   std::filesystem::remove(path);
   if (result.allowed()) return 0;
   fmt::print(stderr, "exit code {}: {}\n", quant::ExitCode(result.status), quant::Message(result.status));

@@ -1,7 +1,6 @@
 // What the fuzzer does with a file: everything `nibble run` does with a model it was handed, within small limits.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "libquant/base/status.h"
@@ -9,19 +8,16 @@
 namespace quant {
 
 // How far a file got, and why no further.
-enum class Stage { kRead, kChecked, kPrepared, kRan };
+enum class Stage { kLoad, kPlan, kRun };
 struct LoadAndRunResult {
-  Stage reached = Stage::kRead;  // the last stage that was begun
+  Stage reached = Stage::kLoad;  // the last stage that was begun
   Status status;
   // OK, or one of the endings that a file from a stranger may have: exit code 3 or 4.
   bool allowed() const;
 };
 
-// Reads and checks the model, expands functions, makes seeded inputs, plans and runs: once on one thread, or on two.
-// The seed follows from `seed` alone.
-LoadAndRunResult LoadAndRun(const std::string& path, uint64_t seed);
-
-// A seed from the bytes of a file, so that a case is replayed from its file alone.
-uint64_t SeedOf(const std::string& bytes);
+// Loads the model, makes inputs, plans and runs: once on one thread, or on two. `bytes` are the file's; all that is
+// random follows from them, so that a case is replayed from its file alone.
+LoadAndRunResult LoadAndRun(const std::string& path, const std::string& bytes);
 
 }  // namespace quant

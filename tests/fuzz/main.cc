@@ -1,12 +1,5 @@
-// The fuzzer's driver where there is no libFuzzer.
-//
-//   load_and_run FILE...                            runs these files as they are and says how each ends
-//   load_and_run --mutations N [OPTION...] PATH...  runs every model of the paths, and N seeded changes of each
-//     --seed S       other cases; the same seed gives the same
-//     --seconds T    ends after that time
-//     --folder DIR   where cases at fault are kept; the default is fuzz.out
-//
-// Exit code 0: no fault, 1: faults, 2: bad usage, 77: no models.
+// The fuzzer's driver where there is no libFuzzer. Exit code 0: no fault, 1: faults, 77: no models, else bad usage.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -25,7 +18,7 @@ int Replay(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     std::ifstream in(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    const LoadAndRunResult result = LoadAndRun(path, SeedOf(bytes));
+    const LoadAndRunResult result = LoadAndRun(path, bytes);
     fmt::print("{}: exit code {}: {}\n", path, ExitCode(result.status),
                result.status.ok() ? "ran" : Message(result.status));
     faults += result.allowed() ? 0 : 1;
@@ -33,32 +26,21 @@ int Replay(const std::vector<std::string>& paths) {
   return faults == 0 ? 0 : 1;
 }
 
-int Main(const std::vector<std::string>& arguments) {
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Loads and runs models as they are and says how each ends; or, with --mutations, models and seeded changes "
+      "of them, and counts faults.");
   CampaignOptions options;
   options.folder = "fuzz.out";
-  bool campaign = false;
   std::vector<std::string> paths;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].rfind("--", 0) != 0) {
-      paths.push_back(arguments[i]);
-      continue;
-    }
-    if (i + 1 == arguments.size()) return 2;
-    const std::string& value = arguments[i + 1];
-    if (arguments[i] == "--mutations")
-      options.mutations = std::stoll(value);
-    else if (arguments[i] == "--seed")
-      options.seed = std::stoull(value);
-    else if (arguments[i] == "--seconds")
-      options.seconds = std::stod(value);
-    else if (arguments[i] == "--folder")
-      options.folder = value;
-    else
-      return 2;
-    campaign = true;
-    ++i;
-  }
-  if (!campaign) return Replay(paths);
+  app.add_option("paths", paths, "files, or folders of models")->required()->check(CLI::ExistingPath);
+  const CLI::Option* campaign =
+      app.add_option("--mutations", options.mutations, "of each model, after the model itself");
+  app.add_option("--seed", options.seed, "other cases; the same seed gives the same");
+  app.add_option("--seconds", options.seconds, "ends after that time");
+  app.add_option("--folder", options.folder, "where cases at fault are kept; default fuzz.out");
+  CLI11_PARSE(app, argc, argv);
+  if (campaign->count() == 0) return Replay(paths);
   const std::vector<CorpusEntry> corpus = LoadCorpus(paths);
   if (corpus.empty()) return kExitSkipped;
   return RunCampaign(corpus, options) == 0 ? 0 : 1;
@@ -69,7 +51,7 @@ int Main(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return quant::Main({argv + 1, argv + argc});
+    return quant::Main(argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 2;
