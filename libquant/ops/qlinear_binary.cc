@@ -60,17 +60,17 @@ void InferBinary(InferContext& context) {
   const auto &a = context.inputs[kA].shape, &b = context.inputs[kB].shape;
   context.outputs[0].dtype = context.inputs[kA].dtype;
   if (!a || !b) return;
+  const auto decides = [](const Dim& dim) { return dim.known() && dim.value != 1; };
+  const auto yields = [](const Dim& dim) { return dim.known() && dim.value == 1; };
   Shape out(std::max(a->size(), b->size()));
   for (size_t back = 1; back <= out.size(); ++back) {
     const Dim one = {1, ""};
     const Dim &x = back <= a->size() ? (*a)[a->size() - back] : one,
               &y = back <= b->size() ? (*b)[b->size() - back] : one;
     Dim& dim = out[out.size() - back];
-    const bool take_x = (x.known() && x.value != 1) || (!x.known() && y.known() && y.value == 1);
-    const bool take_y = y.known() ? y.value != 1 || x.known() : x.known() && x.value == 1;
-    if (take_x) {
+    if (decides(x) || yields(y)) {
       dim = x;
-    } else if (take_y) {
+    } else if (decides(y) || yields(x)) {
       dim = y;
     }
   }

@@ -89,14 +89,17 @@ Status ReduceRows(KernelContext& context, F f) {
   return WithNumber(x.dtype(), reduce);
 }
 
-// Sums of integers wrap, and so do the squares in them: f takes a 64-bit number of T's sign, and makes an unsigned one.
+// 64 bits of an integer's signedness.
+template <typename T>
+using Long = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+
+// Sums of integers wrap, and so do the squares in them: f takes a Long, and what it makes is summed without a sign.
 // Sums of floats are made in double.
 template <typename T, typename F>
 auto SumRow(const T* row, int64_t length, F f) {
   if constexpr (std::is_integral_v<T>) {
     uint64_t sum = 0;
-    using W = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
-    for (int64_t i = 0; i < length; ++i) sum += static_cast<uint64_t>(f(static_cast<W>(row[i])));
+    for (int64_t i = 0; i < length; ++i) sum += static_cast<uint64_t>(f(static_cast<Long<T>>(row[i])));
     return static_cast<T>(sum);
   } else {
     return SumOf(row, length, f);
@@ -113,7 +116,7 @@ const auto kSquare = [](auto v) {
 };
 const auto kAbs = [](auto v) {
   if constexpr (std::is_integral_v<decltype(v)>) {
-    return std::is_signed_v<decltype(v)> && v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
+    return v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
   } else {
     return v < 0 ? -v : v;
   }
@@ -126,8 +129,8 @@ Status EvalReduceMean(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) {
     using T = std::remove_cvref_t<decltype(*row)>;
     if constexpr (std::is_integral_v<T>) {
-      using W = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;  // n may be 0 in a T
-      return n == 0 ? T{0} : static_cast<T>(static_cast<W>(SumRow(row, n, kSame)) / static_cast<W>(n));
+      const auto sum = static_cast<Long<T>>(SumRow(row, n, kSame));
+      return n == 0 ? T{0} : static_cast<T>(sum / static_cast<Long<T>>(n));  // n may be 0 in a T
     } else {
       return SumRow(row, n, kSame) / static_cast<double>(n);
     }

@@ -5,6 +5,7 @@
 #include "libquant/ops/axes.h"
 #include "libquant/ops/concat.h"
 #include "libquant/ops/exact_op.h"
+#include "libquant/ops/inputs.h"
 
 namespace quant {
 namespace {
@@ -33,7 +34,7 @@ Status CheckItem(const std::vector<Tensor>& list, const Tensor& item) {
 Status EvalSequenceConstruct(KernelContext& context) {
   std::vector<Tensor> list;
   for (int i = 0; i < context.input_count(); ++i) {
-    if (context.input(i) == nullptr) return DataError("input {} is left out", i);
+    RETURN_IF_ERROR(RequireInputs(context, {i}));
     RETURN_IF_ERROR(CheckItem(list, context.in(i)));
     list.push_back(context.in(i));
   }

@@ -1,0 +1,62 @@
+// Inputs that are left out, empty, of another kind, or at the end of their type's range: an error or the wrapped
+// number, in operators that once took something else for granted.
+#include <limits>
+
+#include "tests/ops/run_op.h"
+
+namespace quant {
+const OpDef& BernoulliOp();
+const OpDef& MaxOp();
+const OpDef& MeanOp();
+const OpDef& MinOp();
+const OpDef& PadOp();
+const OpDef& QuantizeLinearOp();
+const OpDef& ReduceL1Op();
+const OpDef& ReduceMeanOp();
+const OpDef& ReduceSumSquareOp();
+const OpDef& SumOp();
+
+namespace {
+
+TEST_CASE("operators of any number of inputs need each of them") {
+  const Tensor x = Make<float>({2}, {1, 2});
+  for (const OpDef* op : {&MaxOp(), &MeanOp(), &MinOp(), &SumOp()}) {
+    RequireRefused(*op, {x, Tensor(), x});
+    CHECK(RunOne(*op, {x, x, x}).dims() == Dims{2});
+  }
+}
+
+TEST_CASE("strings where numbers belong are refused") {
+  const Tensor words = Tensor::OfStrings({2}, std::make_shared<std::vector<std::string>>(2, "ab"));
+  RequireRefused(BernoulliOp(), {words});
+  RequireRefused(QuantizeLinearOp(), {Make<float>({2}, {1, 2}), words, Make<int8_t>({2}, {0, 0})},
+                 {{{"axis", int64_t{0}}}});
+}
+
+TEST_CASE("reductions of integers wrap around") {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  const Tensor edges = Make<int64_t>({2}, {kMin, int64_t{3037000500}});
+  // The square of the smallest is 2^126, of which 64 bits are 0; the other's is above 2^63.
+  const uint64_t square = uint64_t{3037000500} * 3037000500;
+  CHECK(RunOne(ReduceSumSquareOp(), {edges}).data<int64_t>()[0] == static_cast<int64_t>(square));
+  CHECK(RunOne(ReduceL1Op(), {Make<int64_t>({1}, {kMin})}).data<int64_t>()[0] == kMin);
+}
+
+TEST_CASE("a mean of bytes of a row whose length is 0 in a byte") {
+  for (const int64_t length : {256, 512}) {
+    Tensor row = Tensor::Allocate(DType::kUint8, {length});
+    for (std::byte& b : row.mutable_bytes()) b = std::byte{0};
+    row.mutable_bytes()[0] = std::byte{255};
+    CHECK(RunOne(ReduceMeanOp(), {row}).data<uint8_t>()[0] == 255 / length);
+  }
+}
+
+TEST_CASE("an empty result of Pad makes no tables of its dims") {
+  constexpr int64_t kHuge = int64_t{1} << 61;
+  const Tensor none = Tensor::Allocate(DType::kFloat, {0, 2});
+  const Tensor pads = Make<int64_t>({4}, {0, 0, 0, kHuge});
+  CHECK(RunOne(PadOp(), {none, pads}).dims() == Dims{0, 2 + kHuge});
+}
+
+}  // namespace
+}  // namespace quant
