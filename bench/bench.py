@@ -30,7 +30,8 @@ SHARED = ROOT.parent / "shared" / "models"
 # Dims of a sample where the model leaves them open.
 OPEN_DIMS = {"ch_PP-OCRv4_det_infer": (3, 640, 640), "ch_PP-OCRv4_rec_infer": (3, 48, 320), "bert_mlm_random": (128,)}
 DIGITS_AT_ONCE = 64
-EXECUTOR_MODELS = [*OPEN_DIMS, "silero_vad_v5", "dtln_model_1", "mnist", "super_resolution", "fr_age", "fr_detect", "fr_feature", "fr_pose", "version-RFB-320"]
+EXECUTOR_MODELS = [*OPEN_DIMS, "silero_vad_v5", "dtln_model_1", "mnist", "super_resolution", "fr_age",
+                   "fr_detect", "fr_feature", "fr_pose", "version-RFB-320"]
 
 
 def seconds(command):

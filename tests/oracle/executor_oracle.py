@@ -9,8 +9,6 @@ LIMIT = 1e-5
 SEEDS = range(6)
 DYNAMIC = ("bert_mlm_random", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer", "ch_ppocr_mobile_v2.0_cls_infer",
            "t5_encoder_random", "t5_decoder_random", "gpt2_kv_random", "llm_attention24_random")
-
-
 BATCHED = ("super_resolution", "silero_vad_v5", *DIGIT_NETS)  # only their number of samples is free
 
 

@@ -37,10 +37,11 @@ MODELS = {
 
 def main():
     oracle = Oracle()
-    if not oracle.shared.is_dir():
-        print(f"NOT RUN: {', '.join(MODELS)}: their folder is absent")
-    for name, (inputs, feedback, states) in MODELS.items() if oracle.shared.is_dir() else ():
-        model = oracle.shared / f"{name}.onnx"
+    for model in oracle.models():
+        name = model.stem
+        if name not in MODELS:
+            continue
+        inputs, feedback, states = MODELS[name]
         reference, random = session(model), np.random.default_rng(0)
         theirs = ours = {state: np.zeros(dims, np.float32) for state, dims in states.items()}
         errors = []
