@@ -129,8 +129,7 @@ Status EvalReduceMean(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) {
     using T = std::remove_cvref_t<decltype(*row)>;
     if constexpr (std::is_integral_v<T>) {
-      const auto sum = static_cast<Long<T>>(SumRow(row, n, kSame));
-      return n == 0 ? T{0} : static_cast<T>(sum / static_cast<Long<T>>(n));  // n may be 0 in a T
+      return n == 0 ? T{0} : static_cast<T>(SumRow(row, n, kSame) / static_cast<Long<T>>(n));  // n may be 0 in a T
     } else {
       return SumRow(row, n, kSame) / static_cast<double>(n);
     }
