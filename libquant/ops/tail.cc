@@ -1,5 +1,7 @@
 #include "libquant/ops/tail.h"
 
+#include <limits>
+
 namespace quant {
 
 std::optional<Repetition> RepetitionOf(const Dims& operand, const Dims& dims) {
@@ -22,7 +24,7 @@ std::optional<Repetition> RepetitionOf(const Dims& operand, const Dims& dims) {
     out.count *= dims[i];
   }
   if (where == kBefore) out = {1, 1};
-  if (out.count == 1) out.inner = std::max<int64_t>(out.inner, 2);  // one entry for all
+  if (out.count == 1) out.inner = std::numeric_limits<int64_t>::max();  // one entry for all, in a single run
   return out;
 }
 
