@@ -1,6 +1,6 @@
-// Depthwise Conv. Each input plane is copied once with its columns padded and sorted by phase (column modulo stride),
-// so that whatever the stride, tap k of outputs o, o+1, ... reads consecutive elements and needs no bounds check.
-// Outputs are made in blocks that may run past the end of a line; what lies there is overwritten by the next line.
+// Depthwise Conv. Rows of an input plane are copied padded and sorted by phase, a band of them at a time that fits the
+// first-level cache, so that whatever the stride, a tap of outputs o, o+1, ... reads consecutive elements and needs no
+// bounds check. Long rows of outputs are made in place; short ones as flat positions of the copy, many rows in one run.
 #include <Eigen/Core>
 #include <algorithm>
 #include <type_traits>
@@ -8,7 +8,7 @@
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/conv_plan.h"
-#include "libquant/ops/deinterleave.h"
+#include "libquant/ops/phased_plane.h"
 #include "libquant/ops/scratch.h"
 
 namespace quant {
@@ -19,76 +19,23 @@ using Packet = typename Eigen::internal::packet_traits<T>::type;
 template <typename T>
 constexpr int64_t kPacket = Eigen::internal::packet_traits<T>::size;
 constexpr int64_t kMaxPackets = 4;
-
-// The layout of a copied plane: per input row, `phases` runs of `run` elements.
-struct PhaseRows {
-  int64_t phases;
-  int64_t run;
-  int64_t row() const { return phases * run; }
-};
-
-// Columns of a phase that hold input, [lo, hi), and the input column of element 0 (which may be negative).
-struct PhaseColumns {
-  int64_t first, lo, hi;
-};
-
-struct DepthwisePlan {
-  PhaseRows rows;
-  std::vector<PhaseColumns> phases;
-  std::vector<int64_t> taps;  // where each tap lies in the copied plane, seen from output column 0 and kernel row 0
-};
-
-DepthwisePlan PlanDepthwise(const ConvPlan& plan) {
-  const auto &h = plan.axes[1], &w = plan.axes[2];
-  DepthwisePlan out;
-  out.rows = {w.stride, w.out + (w.extent() - 1) / w.stride};
-  for (int64_t phase = 0; phase < w.stride; ++phase) {
-    const int64_t first = phase - w.pad_begin;
-    const auto [lo, hi] = IndicesInside(first, w.stride, w.in, out.rows.run);
-    out.phases.push_back({first, lo, hi});
-  }
-  for (int64_t kh = 0; kh < h.kernel; ++kh) {
-    for (int64_t kw = 0; kw < w.kernel; ++kw) {
-      const int64_t column = kw * w.dilation;
-      out.taps.push_back(kh * h.dilation * out.rows.row() + column % w.stride * out.rows.run + column / w.stride);
-    }
-  }
-  return out;
-}
-
 template <typename T>
-void CopyPlane(const WindowAxis& h, const WindowAxis& w, const DepthwisePlan& plan, const T* x, T* out) {
-  const int64_t run = plan.rows.run;
-  for (int64_t i = 0; i < h.in; ++i, x += w.in) {
-    for (const PhaseColumns& phase : plan.phases) {
-      for (int64_t j = 0; j < phase.lo; ++j) out[j] = 0;
-      if (phase.lo < phase.hi) {
-        CopyEveryNth(x + (phase.first + phase.lo * w.stride), w.stride, phase.hi - phase.lo, out + phase.lo);
-      }
-      for (int64_t j = phase.hi; j < run; ++j) out[j] = 0;
-      out += run;
-    }
-  }
-}
+constexpr int64_t kBlock = kMaxPackets* kPacket<T>;
 
-// A part of the kernel's taps: whole kernel rows.
-template <typename T>
-struct Taps {
-  const int64_t* offsets;
-  const T* weights;
-  int64_t count;
-};
+constexpr int64_t kBandElements = 4096;    // of a band's copy
+constexpr int64_t kPieceElements = 16384;  // of the copies of a thread's turn
+constexpr int64_t kLongRow = 64;           // no less than a block
 
 // out[j] = bias + sum over taps of weight * base[offset + j], for kPackets packets of j, with one rounding a tap.
 template <typename T, int kPackets>
-void SumTaps(const Taps<T>& taps, const T* base, T bias, T* out) {
+void SumTaps(const std::vector<int64_t>& offsets, const T* weights, const T* base, T bias, T* out) {
   namespace in = Eigen::internal;
   Packet<T> sums[kPackets];
 #pragma GCC unroll 4
   for (int i = 0; i < kPackets; ++i) sums[i] = in::pset1<Packet<T>>(bias);
-  for (int64_t t = 0; t < taps.count; ++t) {
-    const T* v = base + taps.offsets[t];
-    const Packet<T> weight = in::pset1<Packet<T>>(taps.weights[t]);
+  for (size_t t = 0; t < offsets.size(); ++t) {
+    const T* v = base + offsets[t];
+    const Packet<T> weight = in::pset1<Packet<T>>(weights[t]);
 #pragma GCC unroll 4
     for (int i = 0; i < kPackets; ++i) {
       sums[i] = in::pmadd(weight, in::ploadu<Packet<T>>(v + i * kPacket<T>), sums[i]);
@@ -98,66 +45,76 @@ void SumTaps(const Taps<T>& taps, const T* base, T bias, T* out) {
   for (int i = 0; i < kPackets; ++i) in::pstoreu(out + i * kPacket<T>, sums[i]);
 }
 
-// One block of outputs at `out`, of which `wanted` are; `room` elements may be written there.
-template <typename T, int kPackets>
-void FilterBlock(const Taps<T>& taps, const T* base, T bias, int64_t wanted, int64_t room, T* out) {
-  if (room >= kPackets * kPacket<T>) return SumTaps<T, kPackets>(taps, base, bias, out);
-  T block[static_cast<size_t>(kPackets * kPacket<T>)];
-  SumTaps<T, kPackets>(taps, base, bias, block);
-  std::copy_n(block, wanted, out);
-}
-
+// Elements [0, count) of `out` in whole blocks, the last of which may begin before the end of the one before. A count
+// below a block is rounded up: both `base` and `out` have room for one.
 template <typename T>
-void FilterPlane(const ConvPlan& conv, const DepthwisePlan& plan, const T* plane, const T* w, T bias, T* y) {
-  const auto &h = conv.axes[1], &col = conv.axes[2];
-  const T* const end = y + conv.out_plane;
-  for (int64_t oh = 0; oh < h.out; ++oh, y += col.out) {
-    const int64_t begin = h.start(oh);
-    const int64_t first = h.FirstTap(begin), last = std::max(h.LastTap(begin), first);
-    // Only kernel rows inside the input; the first of them is in row begin + first * dilation.
-    const Taps<T> taps = {plan.taps.data(), w + first * col.kernel, (last - first) * col.kernel};
-    const T* base = last > first ? plane + (begin + first * h.dilation) * plan.rows.row() : plane;
-    for (int64_t ow = 0; ow < col.out;) {
-      const int64_t left = col.out - ow, room = end - (y + ow);
-      if (left > 2 * kPacket<T>) {
-        FilterBlock<T, kMaxPackets>(taps, base + ow, bias, std::min(left, kMaxPackets * kPacket<T>), room, y + ow);
-        ow += kMaxPackets * kPacket<T>;
-      } else if (left > kPacket<T>) {
-        FilterBlock<T, 2>(taps, base + ow, bias, left, room, y + ow);
-        ow += 2 * kPacket<T>;
-      } else {
-        FilterBlock<T, 1>(taps, base + ow, bias, left, room, y + ow);
-        ow += kPacket<T>;
-      }
-    }
-  }
+void SumRun(const std::vector<int64_t>& offsets, const T* weights, const T* base, T bias, int64_t count, T* out) {
+  int64_t j = 0;
+  for (; j + kBlock<T> < count; j += kBlock<T>) SumTaps<T, kMaxPackets>(offsets, weights, base + j, bias, out + j);
+  j = std::max<int64_t>(count - kBlock<T>, 0);
+  SumTaps<T, kMaxPackets>(offsets, weights, base + j, bias, out + j);
 }
 
-constexpr int64_t kPieceElements = 16384;
+struct Bands {
+  PhasedPlane copy;
+  int64_t rows;   // of outputs in a band; the last has fewer
+  int64_t count;  // of bands in a plane
+};
+
+Bands CutBands(const ConvPlan& plan) {
+  std::array<WindowAxis, 3> axes = plan.axes;
+  const PhasedPlane whole(axes);
+  WindowAxis& h = axes[1];
+  const int64_t wanted = CeilDiv(whole.elements(), kBandElements);
+  // Rows that two bands share are copied twice.
+  const int64_t shared = (h.extent() - 1) / h.stride;
+  const int64_t rows = std::min(h.out, std::max(CeilDiv(h.out, wanted), 4 * shared));
+  const int64_t count = CeilDiv(h.out, rows);
+  h.out = rows;
+  return {PhasedPlane(axes), rows, count};
+}
 
 }  // namespace
 
 template <typename T>
 void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
                    const Tail& tail, T* y) {
-  const auto &h = plan.axes[1], &col = plan.axes[2];
-  const DepthwisePlan depthwise = PlanDepthwise(plan);
-  // The last block of the last row reads past it.
-  const int64_t elements = h.in * depthwise.rows.row() + kMaxPackets * kPacket<T>;
-  const int64_t planes = plan.batch * plan.groups, in_piece = std::max<int64_t>(1, kPieceElements / elements);
-  ScratchPool scratch(context, elements * static_cast<int64_t>(sizeof(T)));
-  ParallelFor(CeilDiv(planes, in_piece), [&](int64_t piece) {
+  if (plan.batch == 0 || plan.out_plane == 0) return;
+  const Bands bands = CutBands(plan);
+  const PhasedPlane& copy = bands.copy;
+  const int64_t width = plan.axes[2].out;
+  const bool in_place = width >= kLongRow;
+  // A block may be longer than all positions.
+  const int64_t copied = copy.elements() + kBlock<T>;
+  const int64_t made = in_place ? 0 : copy.positions() + kBlock<T>;
+  ScratchPool scratch(context, (copied + made) * static_cast<int64_t>(sizeof(T)));
+  const int64_t items = plan.batch * plan.groups * bands.count;
+  const int64_t in_piece = std::max<int64_t>(1, kPieceElements / copied);
+  ParallelFor(CeilDiv(items, in_piece), [&](int64_t piece) {
     auto lease = scratch.Borrow();
-    T* plane = lease.template as<T>();
-    std::fill_n(plane + (elements - kMaxPackets * kPacket<T>), kMaxPackets * kPacket<T>, T{0});
-    for (int64_t item = piece * in_piece; item < std::min((piece + 1) * in_piece, planes); ++item) {
-      CopyPlane(h, col, depthwise, x + item * plan.in_plane, plane);
+    T* band = lease.template as<T>();
+    T* sums = band + copied;
+    std::fill_n(band + copy.elements(), kBlock<T>, T{0});
+    for (int64_t item = piece * in_piece; item < std::min((piece + 1) * in_piece, items); ++item) {
+      const int64_t plane = item / bands.count, first = item % bands.count * bands.rows;
+      const int64_t rows = std::min(bands.rows, plan.axes[1].out - first);
+      copy.Copy(x + plane * plan.in_plane, first, band);
       for (int64_t m = 0; m < plan.out_channels; ++m) {
-        const int64_t filter = item % plan.groups * plan.out_channels + m;
-        const int64_t at = (item * plan.out_channels + m) * plan.out_plane;
-        FilterPlane(plan, depthwise, plane, w + filter * plan.taps, bias != nullptr ? bias[filter] : T{0}, y + at);
+        const int64_t filter = plane % plan.groups * plan.out_channels + m;
+        const int64_t at = (plane * plan.out_channels + m) * plan.out_plane + first * width;
+        const T* weights = w + filter * plan.taps;
+        const T start = bias != nullptr ? bias[filter] : T{0};
+        if (in_place) {
+          for (int64_t r = 0; r < rows; ++r) {
+            SumRun(copy.tap_offsets(), weights, band + r * copy.row(), start, width, y + at + r * width);
+          }
+        } else {
+          const int64_t positions = (rows - 1) * copy.row() + width;
+          SumRun(copy.tap_offsets(), weights, band, start, positions, sums);
+          copy.TakeOutputs(sums, 0, positions, y + at);
+        }
         if constexpr (std::is_same_v<T, float>) {
-          if (tail) tail(y + at, at, plan.out_plane);
+          if (tail) tail(y + at, at, rows * width);
         }
       }
     }

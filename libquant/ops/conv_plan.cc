@@ -4,6 +4,7 @@
 
 #include "libquant/base/checked.h"
 #include "libquant/ops/deinterleave.h"
+#include "libquant/ops/phased_plane.h"
 
 namespace quant {
 namespace {
@@ -64,9 +65,8 @@ bool ConvPlan::is_pointwise() const {
 }
 
 bool ConvPlan::is_depthwise() const {
-  // A window far larger than its input would make DepthwiseConv's padded rows larger than anything else.
-  return axes[2].extent() <= 4 * axes[2].in + 1024 && in_channels == 1 && groups > 1 && axes[0].in == 1 &&
-         axes[0].kernel == 1 && axes[0].out == 1 && axes[0].pad_begin == 0;
+  return in_channels == 1 && groups > 1 && axes[0].in == 1 && axes[0].kernel == 1 && axes[0].out == 1 &&
+         axes[0].pad_begin == 0 && PhasedPlane(axes).is_modest();
 }
 
 void ConvPlan::CountElements() {

@@ -20,7 +20,7 @@ struct ConvPlan {
   void CountElements();  // sets the planes and the taps from `axes`
   int64_t reduction() const { return in_channels * taps; }
   bool is_pointwise() const;  // 1x1, stride 1, no pads: the input is the matrix
-  bool is_depthwise() const;  // one input channel a group, at most two spatial axes
+  bool is_depthwise() const;  // one input channel a group, at most two spatial axes, a window of its input's order
 };
 
 // x: [N, C, spatial...], w: [M, C / group, kernel...]; DataError when they, a bias or the attributes don't fit.
@@ -35,7 +35,7 @@ Status EvalConv(KernelContext& context);
 template <typename T>
 void FillPanel(const ConvPlan& plan, const T* x, int64_t begin, int64_t end, T padding, T* panel);
 
-// y[n, c * multiplier + m] = bias + windows of x[n, c] * w: one plane at a time, no panel. `tail` may be empty.
+// y[n, c * multiplier + m] = bias + windows of x[n, c] * w, for plans that are depthwise. `tail` may be empty.
 template <typename T>
 void DepthwiseConv(const KernelContext& context, const ConvPlan& plan, const T* x, const T* w, const T* bias,
                    const Tail& tail, T* y);

@@ -1,8 +1,7 @@
-// Conv without a matrix of windows. The input is copied once, padded, with rows and columns sorted by phase (index
-// modulo stride); then a kernel tap is nothing but a shift of that copy, the same for all outputs of an image:
+// Conv through a padded copy of the input in which a kernel tap is nothing but a shift (phased_plane.h), the same for
+// all outputs of an image:
 //   y[m, q] = sum over c, taps of w[m, c, tap] * copy[c * plane + shift(tap) + q]
-// for flat positions q that run over whole rows of the copy, so that a few columns past the end of each output row are
-// made too and dropped.
+// No matrix of windows is made, except of tiles whose rows of outputs are so short that much would be made in vain.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace quant {
 
-// True when the positions made in vain cost less than a matrix of windows would.
+// False for windows whose copy would be much larger than the input.
 bool SuitsConvByShift(const ConvPlan& plan);
 
 // `tail` may be empty.

@@ -87,6 +87,8 @@ void CopyStrip(const MatrixRef<float>& b, int64_t depth, int64_t columns, int64_
   const auto bytes = static_cast<size_t>(columns) * sizeof(float);
   if (columns == width && width == 32) {  // a constant size spares the call
     for (int64_t p = 0; p < depth; ++p) std::memcpy(out + p * width, b.at(p, 0), 32 * sizeof(float));
+  } else if (columns == width && width == 16) {
+    for (int64_t p = 0; p < depth; ++p) std::memcpy(out + p * width, b.at(p, 0), 16 * sizeof(float));
   } else {
     for (int64_t p = 0; p < depth; ++p) std::memcpy(out + p * width, b.at(p, 0), bytes);
   }
@@ -155,7 +157,8 @@ void FloatTile(const GemmSize& size, const GemmOperands<float>& o) {
   const int64_t rows_room = CeilDiv(panels * kKernelRows * depth_limit + kPacket, 16) * 16;
   float* rows = space.Get(rows_room + depth_limit * kernel.columns + kPacket);
   float* copy = rows + rows_room;
-  const bool in_place = !o.b.transposed && size.m < kRowsWorthCopying;
+  // Rows of b as close together as in a copy need none.
+  const bool in_place = !o.b.transposed && (size.m < kRowsWorthCopying || o.b.stride <= kMaxKernelColumns);
   for (int64_t p = 0; p < size.k; p += kGemmDepth) {
     const int64_t depth = std::min(kGemmDepth, size.k - p);
     const float* packed = rows;

@@ -1,10 +1,12 @@
 // MaxPool: the largest element of each window and, if asked for, where it lies. Padding never wins; a window that
 // lies in the padding alone gives the type's lowest value (index -1).
+#include <algorithm>
 #include <limits>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/parallel.h"
 #include "libquant/ops/float_view.h"
+#include "libquant/ops/scratch.h"
 #include "libquant/ops/window.h"
 
 namespace quant {
@@ -23,34 +25,65 @@ constexpr T Lowest() {
   return std::numeric_limits<T>::lowest();
 }
 
-// out[o] = max over the window's columns of out[o] and the row's.
+// Of one axis: the taps that some output has inside the input, and which outputs those are.
+struct TapsInside {
+  struct Tap {
+    int64_t offset;  // from the input element of output 0
+    IndexRange outputs;
+  };
+  std::vector<Tap> taps;
+
+  explicit TapsInside(const WindowAxis& w) {
+    for (int64_t k = w.FirstTap(w.start(w.out - 1)); k < w.LastTap(w.start(0)); ++k) {
+      taps.push_back({k * w.dilation - w.pad_begin, w.OutputsInside(k)});
+    }
+  }
+};
+
 template <typename T>
-void MaxRow(const WindowAxis& w, const T* row, T* out) {
-  // Only taps that some output has inside the input.
-  for (int64_t k = w.FirstTap(w.start(w.out - 1)); k < w.LastTap(w.start(0)); ++k) {
-    const auto [lo, hi] = w.OutputsInside(k);
-    const T* in = row + (k * w.dilation - w.pad_begin);
-    if (w.stride == 1) {
-      for (int64_t o = lo; o < hi; ++o) out[o] = in[o] > out[o] ? in[o] : out[o];
-    } else if (w.stride == 2) {
-      for (int64_t o = lo; o < hi; ++o) out[o] = in[2 * o] > out[o] ? in[2 * o] : out[o];
+T Larger(T a, T b) {
+  return a > b ? a : b;
+}
+
+// out[o] = max over the taps of `row`.
+template <typename T>
+void MaxRow(const TapsInside& inside, int64_t stride, int64_t count, const T* row, T* out) {
+  std::fill_n(out, count, Lowest<T>());
+  for (const auto& [offset, outputs] : inside.taps) {
+    const T* in = row + offset;
+    if (stride == 1) {
+      for (int64_t o = outputs.begin; o < outputs.end; ++o) out[o] = Larger(in[o], out[o]);
+    } else if (stride == 2) {
+      for (int64_t o = outputs.begin; o < outputs.end; ++o) out[o] = Larger(in[2 * o], out[o]);
     } else {
-      for (int64_t o = lo; o < hi; ++o) out[o] = in[o * w.stride] > out[o] ? in[o * w.stride] : out[o];
+      for (int64_t o = outputs.begin; o < outputs.end; ++o) out[o] = Larger(in[o * stride], out[o]);
     }
   }
 }
 
+// The rows of a window first, element by element, then its columns. `largest` holds a row of the input.
 template <typename T>
-void MaxPlane(const MaxPoolPlan& plan, const T* x, T* y) {
+void MaxPlane(const MaxPoolPlan& plan, const TapsInside& columns, const T* x, T* y, T* largest) {
   const auto& [d, h, w] = plan.axes;
   for (int64_t od = 0; od < d.out; ++od) {
     for (int64_t oh = 0; oh < h.out; ++oh, y += w.out) {
-      std::fill_n(y, w.out, Lowest<T>());
       const int64_t d0 = d.start(od), h0 = h.start(oh);
+      bool any = false;
       for (int64_t kd = d.FirstTap(d0); kd < d.LastTap(d0); ++kd) {
         for (int64_t kh = h.FirstTap(h0); kh < h.LastTap(h0); ++kh) {
-          MaxRow(w, x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in, y);
+          const T* row = x + ((d0 + kd * d.dilation) * h.in + h0 + kh * h.dilation) * w.in;
+          if (any) {
+            for (int64_t i = 0; i < w.in; ++i) largest[i] = Larger(row[i], largest[i]);
+          } else {
+            for (int64_t i = 0; i < w.in; ++i) largest[i] = Larger(row[i], Lowest<T>());
+          }
+          any = true;
         }
+      }
+      if (any) {
+        MaxRow(columns, w.stride, w.out, largest, y);
+      } else {
+        std::fill_n(y, w.out, Lowest<T>());
       }
     }
   }
@@ -88,15 +121,23 @@ void MaxPlaneWithIndices(const MaxPoolPlan& plan, const T* x, int64_t base, T* y
   }
 }
 
+constexpr int64_t kPieceElements = 16384;  // of the input, a thread's turn
+
 template <typename T>
-void MaxPlanes(const MaxPoolPlan& plan, const T* x, T* y, int64_t* indices) {
-  ParallelFor(plan.planes, [&](int64_t p) {
-    const T* in = x + p * plan.in_plane;
-    T* out = y + p * plan.out_plane;
-    if (indices == nullptr) {
-      MaxPlane(plan, in, out);
-    } else {
-      MaxPlaneWithIndices(plan, in, p * plan.in_plane, out, indices + p * plan.out_plane);
+void MaxPlanes(const KernelContext& context, const MaxPoolPlan& plan, const T* x, T* y, int64_t* indices) {
+  const TapsInside columns(plan.axes[2]);
+  ScratchPool rows(context, plan.axes[2].in * static_cast<int64_t>(sizeof(T)));
+  const int64_t in_piece = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(plan.in_plane, 1));
+  ParallelFor(CeilDiv(plan.planes, in_piece), [&](int64_t piece) {
+    auto lease = rows.Borrow();
+    for (int64_t p = piece * in_piece; p < std::min(plan.planes, (piece + 1) * in_piece); ++p) {
+      const T* in = x + p * plan.in_plane;
+      T* out = y + p * plan.out_plane;
+      if (indices == nullptr) {
+        MaxPlane(plan, columns, in, out, lease.template as<T>());
+      } else {
+        MaxPlaneWithIndices(plan, in, p * plan.in_plane, out, indices + p * plan.out_plane);
+      }
     }
   });
 }
@@ -106,14 +147,14 @@ Status EvalFloats(KernelContext& context, const MaxPoolPlan& plan, const Dims& d
   const Tensor& x = context.in(0);
   ASSIGN_OR_RETURN(const auto xs, FloatInput<T>::Of(context, &x));
   ASSIGN_OR_RETURN(auto y, FloatOutput<T>::Make(context, 0, x.dtype(), dims));
-  MaxPlanes<T>(plan, xs.data(), y.data(), indices);
+  MaxPlanes<T>(context, plan, xs.data(), y.data(), indices);
   return y.Finish();
 }
 
 template <typename T>
 Status EvalIntegers(KernelContext& context, const MaxPoolPlan& plan, const Dims& dims, int64_t* indices) {
   ASSIGN_OR_RETURN(Tensor * y, context.Allocate(0, DTypeOf<T>(), dims));
-  MaxPlanes<T>(plan, context.in(0).data<T>().data(), y->mutable_data<T>().data(), indices);
+  MaxPlanes<T>(context, plan, context.in(0).data<T>().data(), y->mutable_data<T>().data(), indices);
   return OkStatus();
 }
 
