@@ -114,8 +114,9 @@ std::string SampleArgs::Describe() const {
   return data_ ? "--data " + *data_ : fmt::format("--random {} --seed {}", *random_, seed_);
 }
 
-StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model) {
-  StatusOr<std::unique_ptr<Session>> session = Session::Create(model);
+StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model,
+                                                 const SessionOptions& options) {
+  StatusOr<std::unique_ptr<Session>> session = Session::Create(model, options);
   if (session.ok()) return session;
   const std::string message = path + ": " + Message(session.status());
   if (OpsWithoutKernel(model).empty()) return Status(session.status().code(), message);

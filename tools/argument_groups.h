@@ -57,7 +57,8 @@ class SampleArgs {
 };
 
 // A session on the model; when operators lack a kernel, the error also says which tools still work.
-StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model);
+StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model,
+                                                 const SessionOptions& options = {});
 
 // UsageError when an output is the same file as an input (the models' files, `data` or a file in that folder) or as
 // another output; OutputError when its folder cannot be written to. Before any work is done.

@@ -92,6 +92,10 @@ class RunTool : public Tool {
     args.Value("--dump", "PATTERN", &dump_patterns_,
                "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often");
     args.Value("--dump-to", "FOLDER", &dump_folder_, "where --dump writes; a new or an empty folder");
+    args.Group("Limits");
+    args.Value("--max-body-runs", "N", &max_body_runs_,
+               "give up when bodies of If, Loop and Scan have run this often in a sample; a model may ask for any "
+               "number");
     common_.Declare(args);
   }
 
@@ -104,7 +108,9 @@ class RunTool : public Tool {
     if (common_.report()) outputs.push_back(*common_.report());
     RETURN_IF_ERROR(CheckOutputs(outputs, {&model}, samples_.data()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(model));
-    ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(path_, model));
+    SessionOptions limits;
+    if (max_body_runs_) limits.max_body_runs = *max_body_runs_;
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(path_, model, limits));
     if (profile_wanted_) profile_.emplace(model.graph);
     if (dump_folder_) {
       ASSIGN_OR_RETURN(dump_, Dump::Open(model.graph, *dump_folder_, dump_patterns_));
@@ -129,6 +135,7 @@ class RunTool : public Tool {
     if (dump_patterns_.empty() == dump_folder_.has_value()) {
       return UsageError("--dump and --dump-to go together: which tensors, and the folder for them");
     }
+    if (max_body_runs_ && *max_body_runs_ < 0) return UsageError("--max-body-runs is 0 or more");
     if (rtol_ < 0 || atol_ < 0) return UsageError("tolerances are 0 or more");
     return OkStatus();
   }
@@ -290,6 +297,7 @@ class RunTool : public Tool {
   bool profile_wanted_ = false;
   std::vector<std::string> dump_patterns_;
   std::optional<std::string> dump_folder_;
+  std::optional<int64_t> max_body_runs_;
   SampleArgs samples_;
   CommonArgs common_;
 

@@ -5,6 +5,7 @@
 
 #include "libquant/base/parallel.h"
 #include "libquant/ops/axes.h"
+#include "libquant/ops/convert_number.h"
 #include "libquant/ops/dispatch.h"
 #include "libquant/ops/reduce_rows.h"
 #include "libquant/ops/strided_copy.h"
@@ -79,7 +80,7 @@ Status ReduceRows(KernelContext& context, F f) {
     const int64_t group = std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(1, length));
     ParallelFor((count + group - 1) / group, [&](int64_t job) {
       for (int64_t r = job * group; r < std::min(count, (job + 1) * group); ++r)
-        to[r] = static_cast<T>(f(rows + r * length, length));
+        to[r] = ConvertNumber<T>(f(rows + r * length, length));
     });
     return OkStatus();
   };

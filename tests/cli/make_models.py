@@ -82,6 +82,15 @@ def relu_with_samples():
         (target / "output_0.pb").write_bytes(numpy_helper.from_array(y, "y").SerializeToString(deterministic=True))
 
 
+def endless():
+    """A Loop that asks for 2^62 runs of its body."""
+    body = helper.make_graph([helper.make_node("Identity", ["k"], ["k2"]), helper.make_node("Neg", ["a"], ["b"])], "body",
+                             [value("i", dtype=TensorProto.INT64), value("k", dtype=TensorProto.BOOL), value("a", 2)],
+                             [value("k2", dtype=TensorProto.BOOL), value("b", 2)])
+    save("endless", [helper.make_node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)], [value("x", 2)],
+         [value("y", 2)], {"n": np.int64(2**62)})
+
+
 def odd_names():
     """Names that would drive a terminal, and one that is empty."""
     nodes = [helper.make_node("MatMul", ["x", "w\x1b[31m\n"], ["a::b:0"], name="")]
@@ -116,6 +125,7 @@ def main():
     relu_with_samples()
     samples()
     odd_names()
+    endless()
 
 
 main()

@@ -12,6 +12,8 @@ const OpDef& MinOp();
 const OpDef& PadOp();
 const OpDef& QuantizeLinearOp();
 const OpDef& ReduceL1Op();
+const OpDef& ReduceLogSumExpOp();
+const OpDef& ReduceLogSumOp();
 const OpDef& ReduceMeanOp();
 const OpDef& ReduceSumSquareOp();
 const OpDef& SumOp();
@@ -40,6 +42,13 @@ TEST_CASE("reductions of integers wrap around") {
   const uint64_t square = uint64_t{3037000500} * 3037000500;
   CHECK(RunOne(ReduceSumSquareOp(), {edges}).data<int64_t>()[0] == static_cast<int64_t>(square));
   CHECK(RunOne(ReduceL1Op(), {Make<int64_t>({1}, {kMin})}).data<int64_t>()[0] == kMin);
+}
+
+TEST_CASE("roots and logarithms of integers stay in their type's range") {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
+  CHECK(RunOne(ReduceLogSumOp(), {Make<int64_t>({1}, {0})}).data<int64_t>()[0] == kMin);
+  CHECK(RunOne(ReduceLogSumOp(), {Make<int64_t>({1}, {-1})}).data<int64_t>()[0] == 0);  // NaN
+  CHECK(RunOne(ReduceLogSumExpOp(), {Make<int64_t>({2}, {kMax, kMax})}).data<int64_t>()[0] == kMax);
 }
 
 TEST_CASE("a mean of bytes of a row whose length is 0 in a byte") {
