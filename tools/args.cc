@@ -151,6 +151,11 @@ void Args::Positional(const std::string& name, std::string* target, std::string 
   row.required = row.in_usage = true;
 }
 
+void Args::OptionalPositional(const std::string& name, std::string* target, std::string help) {
+  Positional(name, target, std::move(help));
+  rows_.back().required = false;
+}
+
 void Args::Flag(const std::string& names, bool* target, std::string help) { Add(names, target, std::move(help)); }
 
 void Args::Value(const std::string& names, std::string placeholder, ArgTarget target, std::string help) {

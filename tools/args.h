@@ -36,6 +36,8 @@ class Args {
   // Heading of the options declared from now on.
   void Group(std::string heading) { group_ = std::move(heading); }
   void Positional(const std::string& name, std::string* target, std::string help);
+  // One that may be left out.
+  void OptionalPositional(const std::string& name, std::string* target, std::string help);
   // `names` is "--long" or "-s,--long".
   void Flag(const std::string& names, bool* target, std::string help);
   void Value(const std::string& names, std::string placeholder, ArgTarget target, std::string help);

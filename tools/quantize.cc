@@ -1,15 +1,13 @@
 #include <map>
 
 #include "libquant/config/quantize_file.h"
-#include "libquant/model/check.h"
 #include "libquant/model/load.h"
-#include "libquant/model/write.h"
 #include "libquant/numerics/format.h"
 #include "libquant/report/gate.h"
 #include "passes/quant/weight_quant.h"
 #include "tools/argument_groups.h"
 #include "tools/compare.h"
-#include "tools/progress.h"
+#include "tools/output_args.h"
 #include "tools/quantize_report.h"
 #include "tools/tool.h"
 #include "tools/units.h"
@@ -24,8 +22,6 @@ std::vector<std::string> FormatNames() {
   }
   return names;
 }
-
-std::vector<std::string> Strings(const std::vector<std::string_view>& views) { return {views.begin(), views.end()}; }
 
 // Libraries know of no options: what they advise is named here.
 Status WithAdvice(const Status& status) {
@@ -61,11 +57,7 @@ class QuantizeTool : public Tool {
 
   void Declare(Args& args) override {
     args.Positional("MODEL", &path_, "the ONNX file");
-    args.Group("Output");
-    args.Value("-o,--output", "OUT", &output_, "the model to write; needed unless --plan is given");
-    args.InUsage();
-    args.Choice("--external-data", {"auto", "never", "always"}, &external_data_,
-                "weights in a file OUT.data beside the model: auto, the default, when it would pass 1 GiB");
+    output_.Declare(args, "needed unless --plan is given");
     args.Flag("--plan", &plan_only_, "say what would happen and write nothing; -o may be given and is checked");
     args.Group("Format");
     args.Choice("--weights", FormatNames(), &words_["weights"], "number format of the weights; default int4");
@@ -81,7 +73,7 @@ class QuantizeTool : public Tool {
     args.Choice("--keep", {"fp32", "fp16"}, &words_["keep"],
                 "type of the weights that are not quantized; default as they are. fp16 puts a Cast behind each");
     args.Value("--accuracy-level", "N", &words_["accuracy-level"], "of MatMulNBits, 0 to 4; default 4");
-    args.Choice("--target", Strings(TargetNames()), &words_["target"],
+    args.Choice("--target", TargetNames(), &words_["target"],
                 "runtime the model is for; default portable, with positive scales only");
     args.Flag("--clamp-non-finite", &clamp_, "take NaN as 0 and infinities as the largest value, instead of failing");
     args.Group("Which weights");
@@ -109,7 +101,7 @@ class QuantizeTool : public Tool {
     RETURN_IF_ERROR(CheckOutputs(OutputFiles(), {&model}, samples_.data()));
     QuantizeReport report;
     report.model = path_;
-    report.output = output_;
+    report.output = output_.path();
     report.options = options_;
     report.source_bytes = SourceBytes(model);
     ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
@@ -143,7 +135,8 @@ class QuantizeTool : public Tool {
     if (min_coverage_ && (*min_coverage_ < 0 || *min_coverage_ > 1)) {
       return UsageError("--min-coverage takes a part of all weights, 0 to 1");
     }
-    if (!plan_only_ && !output_) return UsageError("-o OUT is missing: the model to write (or --plan, to write none)");
+    if (!plan_only_ && !output_.path())
+      return UsageError("-o OUT is missing: the model to write (or --plan, to write none)");
     if (plan_only_ && samples_.given()) return UsageError("samples have no effect with --plan");
     if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
     return OkStatus();
@@ -165,11 +158,7 @@ class QuantizeTool : public Tool {
   }
 
   std::vector<std::string> OutputFiles() const {
-    std::vector<std::string> files;
-    if (output_) {
-      files = {*output_};
-      if (external_data_ != "never") files.push_back(*output_ + ".data");
-    }
+    std::vector<std::string> files = output_.Files();
     if (common_.report()) files.push_back(*common_.report());
     return files;
   }
@@ -184,15 +173,7 @@ class QuantizeTool : public Tool {
   Status Write(Model& model, QuantizeReport& report) const {
     RETURN_IF_ERROR(ApplyPlan(model, options_, report.plan));
     report.opset_after = model.OpsetOf("");
-    const Status checked = CheckModel(model);
-    if (!checked.ok()) return BugError("the quantized model is not valid: {}", Message(checked));
-    WriteOptions write;
-    write.external_data = external_data_ == "always"  ? ExternalData::kAlways
-                          : external_data_ == "never" ? ExternalData::kNever
-                                                      : ExternalData::kAuto;
-    Progress progress("quantizing", common_.quiet());
-    write.progress = [&progress](int64_t done, int64_t total) { progress.Update(done, total); };
-    StatusOr<WriteResult> written = WriteModel(model, *output_, write);
+    StatusOr<WriteResult> written = output_.Write(model, "quantizing", common_.quiet());
     if (!written.ok()) return WithAdvice(written.status());
     report.written = *written;
     return OkStatus();
@@ -200,11 +181,11 @@ class QuantizeTool : public Tool {
 
   StatusOr<DiffReport> Measure() const {
     ASSIGN_OR_RETURN(Model reference, LoadToRun(path_));
-    ASSIGN_OR_RETURN(Model candidate, LoadToRun(*output_));
+    ASSIGN_OR_RETURN(Model candidate, LoadToRun(*output_.path()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(reference));
     CompareOptions compare;
     compare.quiet = common_.quiet();
-    return CompareModels({path_, reference}, {*output_, candidate}, *source, compare);
+    return CompareModels({path_, reference}, {*output_.path(), candidate}, *source, compare);
   }
 
   static Measures AllMeasures(const QuantizeReport& report, const std::optional<DiffReport>& diff) {
@@ -221,7 +202,7 @@ class QuantizeTool : public Tool {
     Json json = report.ToJson();
     std::string text = report.Text();
     if (diff) {
-      text += fmt::format("\n{} against {} on {}\n{}", *output_, path_, samples_.Describe(), DiffText(*diff));
+      text += fmt::format("\n{} against {} on {}\n{}", *output_.path(), path_, samples_.Describe(), DiffText(*diff));
       json.Set("diff", Json::Parse(DiffJson(*diff)).Set("source", samples_.Describe()));
     }
     if (!report.gates.empty()) text += fmt::format("\n{}", report.GateText());
@@ -230,8 +211,7 @@ class QuantizeTool : public Tool {
   }
 
   std::string path_;
-  std::optional<std::string> output_;
-  std::string external_data_ = "auto";
+  OutputArgs output_;
   bool plan_only_ = false;
   QuantizeOptions options_;
   std::optional<std::string> config_;

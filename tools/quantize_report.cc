@@ -95,7 +95,7 @@ Json OptionsJson(const QuantizeOptions& o) {
     rules.Append(row);
   }
   if (!o.rules.empty()) out.Set("rules", rules);
-  return out.Set("target", o.target);
+  return out.Set("target", o.target.name);
 }
 
 Json VerdictsJson(const QuantizePlan& plan) {

@@ -82,9 +82,7 @@ Setter AddTo(std::vector<std::string> QuantizeOptions::*list) {
 }
 
 Status SetTarget(QuantizeOptions& o, const std::string& word) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (std::string_view name : TargetNames()) names.emplace_back(name, name);
-  ASSIGN_OR_RETURN(o.target, Choice("target", word, names));
+  ASSIGN_OR_RETURN(o.target, FindTarget(word));
   return OkStatus();
 }
 

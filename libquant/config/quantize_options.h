@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libquant/base/status.h"
+#include "libquant/config/target.h"
 #include "libquant/numerics/quantize.h"
 
 namespace quant {
@@ -47,7 +48,7 @@ struct QuantizeOptions {
   std::vector<std::string> only;        // RE2
   std::vector<std::string> include_op;  // operator types whose weights are quantized on request only
   std::vector<WeightRule> rules;
-  std::string target = "portable";
+  Target target;
 };
 
 // Sets an option by the name and the words that flags and files share: "group-size", "channel". A key that holds a
@@ -61,15 +62,5 @@ bool HoldsList(std::string_view key);
 // The same for the keys of a WeightFormat alone: weights, group-size, scheme, scale-type.
 Status SetFormatOption(WeightFormat& format, std::string_view key, const std::string& value);
 const std::vector<std::string>& FormatOptionKeys();
-
-// A runtime the result is for. `portable` allows what every one of them takes.
-struct Target {
-  std::string_view name;
-  bool negative_scales;
-  std::string_view about;
-};
-// Null when unknown.
-const Target* FindTarget(std::string_view name);
-std::vector<std::string_view> TargetNames();
 
 }  // namespace quant

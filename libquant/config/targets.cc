@@ -1,29 +1,83 @@
-#include <array>
+#include <algorithm>
+#include <charconv>
 
-#include "libquant/config/quantize_options.h"
+#include "libquant/config/built_in.h"
+#include "libquant/config/target.h"
+#include "libquant/config/yaml_text.h"
 
 namespace quant {
 namespace {
 
-// TensorRT refuses scales that are not positive, so `portable` has none; ONNX Runtime takes them.
-constexpr std::array<Target, 2> kTargets = {{
-    {"portable", false, "what every runtime takes: positive scales only"},
-    {"onnxruntime-cpu", true, "ONNX Runtime on a CPU: 4-bit scales may be negative where that is more exact"},
-}};
+constexpr std::string_view kFolder = "targets/";
+
+class TargetReader {
+ public:
+  TargetReader(const YamlText& yaml, Target& target) : yaml_(yaml), target_(target) {}
+
+  Status Read(const YAML::Node& root) {
+    const std::vector<std::string> keys = {"name",      "about",          "min-opset", "max-opset", "negative-scales",
+                                           "microsoft", "dynamic-shapes", "lacks"};
+    return yaml_.ForKeys(root, keys, [&](const std::string& key, const YAML::Node&, const YAML::Node& value) {
+      return Entry(key, value);
+    });
+  }
+
+ private:
+  Status Entry(const std::string& key, const YAML::Node& value) {
+    if (key == "microsoft" || key == "lacks") {
+      ASSIGN_OR_RETURN((key == "lacks" ? target_.lacks : target_.microsoft), yaml_.Words(key, value));
+      return OkStatus();
+    }
+    ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
+    if (key == "name") target_.name = word;
+    if (key == "about") target_.about = word;
+    if (key == "negative-scales") return Flag(key, value, word, target_.negative_scales);
+    if (key == "dynamic-shapes") return Flag(key, value, word, target_.dynamic_shapes);
+    if (key == "min-opset") return Number(key, value, word, target_.min_opset);
+    if (key == "max-opset") return Number(key, value, word, target_.max_opset);
+    return OkStatus();
+  }
+
+  Status Flag(const std::string& key, const YAML::Node& node, const std::string& word, bool& out) const {
+    if (word != "true" && word != "false") return UsageError("{}: {} takes true or false", yaml_.Place(node), key);
+    out = word == "true";
+    return OkStatus();
+  }
+
+  Status Number(const std::string& key, const YAML::Node& node, const std::string& word, int64_t& out) const {
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+    if (error == std::errc() && end == word.data() + word.size() && out >= 1) return OkStatus();
+    return UsageError("{}: {} takes a number of 1 or more", yaml_.Place(node), key);
+  }
+
+  const YamlText& yaml_;
+  Target& target_;
+};
+
+bool Has(const std::vector<std::string>& list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
 
 }  // namespace
 
-const Target* FindTarget(std::string_view name) {
-  for (const Target& target : kTargets) {
-    if (target.name == name) return &target;
-  }
-  return nullptr;
+bool Target::Runs(std::string_view domain, std::string_view op_type) const {
+  if (domain.empty() || domain == "ai.onnx") return !Has(lacks, op_type);
+  return domain == "com.microsoft" && Has(microsoft, op_type);
 }
 
-std::vector<std::string_view> TargetNames() {
-  std::vector<std::string_view> names;
-  for (const Target& target : kTargets) names.push_back(target.name);
-  return names;
+StatusOr<Target> ReadTargetText(const std::string& text, const std::string& name) {
+  Target target;
+  const YamlText yaml(name);
+  RETURN_IF_ERROR(yaml.Read(text, [&](const YAML::Node& root) { return TargetReader(yaml, target).Read(root); }));
+  return target;
+}
+
+std::vector<std::string> TargetNames() { return BuiltInNames(kFolder); }
+
+StatusOr<Target> FindTarget(std::string_view name) {
+  const auto text = BuiltInText(kFolder, name);
+  if (text) return ReadTargetText(std::string(*text), std::string(kFolder) + std::string(name) + ".yaml");
+  return UsageError("target takes one of {}, not '{}'", fmt::join(TargetNames(), ", "), name);
 }
 
 }  // namespace quant

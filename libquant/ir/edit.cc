@@ -20,6 +20,17 @@ ValueRef GraphEdit::AddNode(NewNode node, DType dtype, std::optional<Shape> shap
   return {kNoValue, index};
 }
 
+// A region's output keeps its name: an existing value must be able to take it over.
+bool MayTakeOver(const Graph& graph, ValueId old, ValueRef ref) {
+  const auto names_output = [&](ValueId v) {
+    const auto& uses = graph.value(v).uses;
+    return std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.node == kNoNode; });
+  };
+  if (ref.made >= 0 || !names_output(old)) return true;
+  const Value& with = graph.value(ref.id);
+  return with.producer != kNoNode && with.region == graph.value(old).region && !names_output(ref.id);
+}
+
 Status GraphEdit::Check(const Graph& graph) const {
   const auto valid_node = [&](NodeId n) { return n >= 0 && n < graph.node_count() && !graph.node(n).removed; };
   const auto valid = [&](ValueRef r) {
@@ -39,6 +50,9 @@ Status GraphEdit::Check(const Graph& graph) const {
   }
   for (const auto& [old, ref] : replaced_) {
     if (!valid(ValueRef::Of(old)) || old == kNoValue || !valid(ref)) return BugError("an edit replaces nothing");
+    if (!MayTakeOver(graph, old, ref)) {
+      return BugError("an edit gives the output {} to a value that can't take its name", graph.value(old).name);
+    }
     const DType before = graph.value(old).dtype;
     const DType after = ref.made >= 0 ? values_[static_cast<size_t>(ref.made)].dtype : graph.value(ref.id).dtype;
     if (before != DType::kUndefined && after != DType::kUndefined && before != after) {
@@ -103,8 +117,8 @@ Status GraphEdit::ApplyTo(Graph& graph, std::vector<ValueId>* made) const {
     const auto& uses = graph.value(old).uses;
     const bool names_output = std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.node == kNoNode; });
     graph.ReplaceUses(old, to);
-    if (names_output && ref.made >= 0) {
-      // The caller knows the output by this name: the new value takes it over.
+    if (names_output || ref.made >= 0) {
+      // The caller knows the value by this name, and so do reports: the one that it is now takes it over.
       std::swap(graph.value(old).name, graph.value(to).name);
       std::swap(graph.value(old).info_extra, graph.value(to).info_extra);
       std::swap(graph.value(old).has_info, graph.value(to).has_info);

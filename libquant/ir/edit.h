@@ -44,7 +44,8 @@ class GraphEdit {
   // A node with one output of the given type; returns that output.
   ValueRef AddNode(NewNode node, DType dtype, std::optional<Shape> shape);
   void SetInput(NodeId node, int32_t index, ValueRef value) { inputs_.push_back({{node, index}, value}); }
-  // All readers of `old` read `value` instead. When `old` is a region output, the new value takes over its name.
+  // All readers of `old` read `value` instead. A value that this edit makes takes over its name; so does an existing
+  // one when `old` is a region's output, which must be able to: made by a node of the region and no output itself.
   void Replace(ValueId old, ValueRef value) { replaced_.push_back({old, value}); }
   // `node` takes the place of `old`: its name, its outputs (node.outputs is not read) and its position.
   void ReplaceNode(NodeId old, NewNode node) { taken_over_.push_back({old, std::move(node)}); }

@@ -47,7 +47,6 @@ Status CheckFormat(const WeightFormat& format, const QuantizeOptions& options) {
 Status CheckOptions(const QuantizeOptions& options) {
   if (FindFormat(options.format.weights) == nullptr)
     return UsageError("--weights {}: unknown format", options.format.weights);
-  if (FindTarget(options.target) == nullptr) return UsageError("--target {}: unknown target", options.target);
   if (options.emit == Emit::kQdq && options.accuracy_level_set) {
     return UsageError("--accuracy-level is an attribute of MatMulNBits and has no effect with --emit qdq");
   }

@@ -99,7 +99,7 @@ class FormMaker {
     form_.spec.granularity = format.granularity;
     form_.spec.group_size = format.group_size;
     form_.spec.scheme = format.scheme;
-    form_.spec.allow_negative_scales = FindTarget(options.target)->negative_scales;
+    form_.spec.allow_negative_scales = options.target.negative_scales;
     form_.spec.non_finite = options.non_finite;
   }
 

@@ -26,9 +26,11 @@ const Allowed& Table() {
       {"calib", {"ir", "numerics", "exec", "data"}},
       {"report", {"ir", "numerics"}},
       {"config", {"numerics"}},
+      {"verify", {"ir", "model", "exec", "data", "report"}},
       {"passes", {"ir", "ops", "numerics", "config", "model"}},
-      {"search", {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "passes"}},
-      {"tools", {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "passes", "search"}},
+      {"search", {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "passes"}},
+      {"tools",
+       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "passes", "search"}},
   };
   return table;
 }

@@ -58,7 +58,7 @@ include-op: LSTM
   CHECK(o.accuracy_level == 2);
   CHECK(o.accuracy_level_set);
   CHECK(o.non_finite == NonFinite::kClamp);
-  CHECK(o.target == "onnxruntime-cpu");
+  CHECK(o.target.name == "onnxruntime-cpu");
   CHECK(o.skip == Words{"lm_head", "a|b"});
   CHECK(o.skip_op == Words{"Conv"});
   CHECK(o.only == Words{"layers", "mlp"});
@@ -82,7 +82,7 @@ TEST_CASE("a file without a word changes nothing") {
     CHECK(o.format.weights == "int4");
     CHECK(o.format.group_size == 32);
     CHECK_FALSE(o.accuracy_level_set);
-    CHECK(o.target == "portable");
+    CHECK(o.target.name == "portable");
   }
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("a value that the flag would not take is an error that says what it ta
               "f.yaml:1:1: accuracy-level takes a whole number from 0 to 4, not '"));
   }
   CHECK(ErrorOf("clamp-non-finite: yes") == "f.yaml:1:1: clamp-non-finite takes one of true, false, not 'yes'");
-  CHECK(Has(ErrorOf("target: toaster"), "target takes one of portable, onnxruntime-cpu, not 'toaster'"));
+  CHECK(Has(ErrorOf("target: toaster"), "target takes one of onnxruntime-cpu, portable, not 'toaster'"));
   CHECK(Has(ErrorOf("rules:\n- match: a\n  group-size: none"), "f.yaml:3:15: group-size takes a positive number"));
 }
 

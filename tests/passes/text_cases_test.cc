@@ -1,19 +1,26 @@
 // Pass tests as text: every tests/passes/cases/*.txt holds cases of one pass, in ONNX's text syntax.
 //
 //   # RUN: quantize-weights weights=int8 group=channel      the pass and its options, for all cases that follow
+//   # RUN: fold-constants,fold-shapes target=onnxruntime-cpu   passes of passes.def, run until nothing changes
 //   # CASE folds into a convolution used once               the model before
 //   # EXPECT | # UNCHANGED | # ERROR part of the message     the model after, printed by ourselves
 //
 // With NIBBLE_REBASE=1 in the environment, expectations are rewritten to what came out. Free with each case: the graph
-// verifies before and after, ONNX's checker accepts the result, and a second run changes nothing.
+// verifies before and after, ONNX's checker accepts the result, a second run changes nothing, and, for passes of
+// passes.def, the executor gives the same answers before and after to random samples.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "libquant/data/samples.h"
+#include "libquant/exec/session.h"
 #include "libquant/model/check.h"
 #include "libquant/model/text.h"
+#include "libquant/verify/same_answers.h"
+#include "passes/driver.h"
+#include "passes/pipeline.h"
 #include "passes/quant/weight_quant.h"
 #include "tests/catch.h"
 
@@ -77,11 +84,51 @@ StatusOr<QuantizeOptions> OptionsOf(std::istringstream& words) {
   return o;
 }
 
+StatusOr<DriverOptions> DriverOptionsOf(std::istringstream& words) {
+  DriverOptions options;
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    if (key == "target") {
+      ASSIGN_OR_RETURN(options.pass.target, FindTarget(value));
+    } else if (key == "fold-limit") {
+      options.pass.max_constant_bytes = std::stoll(value);
+    } else {
+      return UsageError("unknown option {}", key);
+    }
+  }
+  return options;
+}
+
+std::vector<std::string> Split(const std::string& list) {
+  std::istringstream in(list);
+  std::vector<std::string> out;
+  for (std::string name; std::getline(in, name, ',');) out.push_back(name);
+  return out;
+}
+
+// Runs graph passes; answers must not change.
+Status RunGraphPasses(const std::vector<const Pass*>& passes, const DriverOptions& options, Model& model) {
+  RETURN_IF_ERROR(InferShapes(model));
+  const auto samples = RandomSamples(2, 7, RequiredInputs(model));
+  ASSIGN_OR_RETURN(const SameAnswers answers, SameAnswers::Of(model, *samples));
+  ASSIGN_OR_RETURN(const DriverReport report, RunPasses(model, passes, options));
+  CHECK(report.settled);
+  ASSIGN_OR_RETURN(const auto wrong, answers.Check(model));
+  INFO(wrong.value_or(""));
+  CHECK_FALSE(wrong.has_value());
+  return OkStatus();
+}
+
 Status RunPass(const std::string& run, Model& model) {
   std::istringstream words(run);
   std::string pass;
   words >> pass;
-  if (pass != "quantize-weights") return UsageError("unknown pass {}", pass);
+  if (pass != "quantize-weights") {
+    ASSIGN_OR_RETURN(const std::vector<const Pass*> passes, PassesNamed(Split(pass)));
+    ASSIGN_OR_RETURN(const DriverOptions options, DriverOptionsOf(words));
+    return RunGraphPasses(passes, options, model);
+  }
   ASSIGN_OR_RETURN(const QuantizeOptions options, OptionsOf(words));
   RETURN_IF_ERROR(InferShapes(model));
   ASSIGN_OR_RETURN(QuantizePlan plan, PlanWeights(model, options));

@@ -1,0 +1,140 @@
+#include "passes/driver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <tuple>
+
+#include "libquant/model/check.h"
+
+namespace quant {
+namespace {
+
+// A rule may fire this often for each node that was there; more is a rule that undoes itself.
+constexpr int kFiringsPerNode = 8;
+
+class Driver {
+ public:
+  Driver(Model& model, const DriverOptions& options) : model_(model), options_(options) {}
+
+  StatusOr<DriverReport> Run(const std::vector<const Pass*>& passes) {
+    report_.nodes_before = CountNodes(model_);
+    for (const Pass* pass : passes) report_.passes.emplace_back().pass = pass;
+    bool changed = true;
+    while (changed && report_.rounds < options_.max_rounds && !exhausted()) {
+      changed = false;
+      ++report_.rounds;
+      for (PassReport& pass : report_.passes) {
+        ASSIGN_OR_RETURN(const bool did, RunOnce(pass));
+        changed = changed || did;
+      }
+    }
+    report_.settled = !changed || exhausted();
+    report_.nodes_after = CountNodes(model_);
+    return std::move(report_);
+  }
+
+ private:
+  bool exhausted() const { return options_.stop_after && report_.changes >= *options_.stop_after; }
+  int left() const { return options_.stop_after ? *options_.stop_after - report_.changes : INT32_MAX; }
+
+  StatusOr<bool> RunOnce(PassReport& out) {
+    if (!out.undone.empty() || exhausted()) return false;
+    const auto begin = std::chrono::steady_clock::now();
+    const int nodes = CountNodes(model_);
+    if (report_.rounds == 1) out.nodes_before = nodes;
+    std::optional<Model> before;
+    if (options_.verify) before = model_;
+    ASSIGN_OR_RETURN(const int changes, Change(*out.pass));
+    if (changes > 0) {
+      RETURN_IF_ERROR(Settle(*out.pass));
+      if (options_.verify) {
+        ASSIGN_OR_RETURN(const auto wrong, options_.verify(model_));
+        if (wrong) {
+          out.undone = *wrong;
+          model_ = *std::move(before);
+        }
+      }
+    }
+    out.nodes_after = CountNodes(model_);
+    out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (changes == 0 || !out.undone.empty()) return false;
+    out.changes += changes;
+    report_.changes += changes;
+    if (options_.after) RETURN_IF_ERROR(options_.after(*out.pass, report_.rounds, model_));
+    return true;
+  }
+
+  // In the graph and in every function.
+  StatusOr<int> Change(const Pass& pass) {
+    ASSIGN_OR_RETURN(int changes, ChangeGraph(pass, model_.graph, model_.opsets, left()));
+    for (Function& f : model_.functions) {
+      std::vector<OpsetImport> opsets;
+      for (const auto& [domain, version] : f.opsets) opsets.push_back({domain, version});
+      ASSIGN_OR_RETURN(const int more, ChangeGraph(pass, f.body, opsets, left() - changes));
+      changes += more;
+    }
+    return changes;
+  }
+
+  StatusOr<int> ChangeGraph(const Pass& pass, Graph& graph, const std::vector<OpsetImport>& opsets, int limit) {
+    PassContext context(model_, graph, opsets, options_.pass);
+    if (pass.run != nullptr) return limit > 0 ? pass.run(context, graph) : 0;
+    const auto bound = static_cast<int64_t>(graph.AllNodes().size()) * kFiringsPerNode + 64;
+    int changes = 0;
+    for (bool again = true; again && changes < limit;) {
+      again = false;
+      for (NodeId node : graph.AllNodes()) {
+        if (graph.node(node).removed || !IsRoot(pass, graph.node(node))) continue;
+        if (options_.explain)
+          context.on_miss = [&](std::string reason) { Missed(pass, graph, node, std::move(reason)); };
+        const std::optional<GraphEdit> edit = pass.rule(context, node);
+        if (!edit) continue;
+        RETURN_IF_ERROR(WithContext(edit->ApplyTo(graph), std::string(pass.name)));
+        graph.RemoveUnused();
+        again = true;
+        if (++changes >= limit) break;
+        if (changes > bound) return BugError("pass {} does not come to an end", pass.name);
+      }
+    }
+    return changes;
+  }
+
+  static bool IsRoot(const Pass& pass, const Node& node) {
+    return pass.roots.empty() || std::find(pass.roots.begin(), pass.roots.end(), node.op_type) != pass.roots.end();
+  }
+
+  void Missed(const Pass& pass, const Graph& graph, NodeId node, std::string reason) {
+    NearMiss miss = {std::string(pass.name), graph.NodeLabel(node), std::move(reason)};
+    if (seen_.insert({miss.pass, miss.node, miss.reason}).second) report_.misses.push_back(std::move(miss));
+  }
+
+  Status Settle(const Pass& pass) {
+    model_.graph.RemoveUnused();
+    RETURN_IF_ERROR(WithContext(Verify(model_.graph), std::string(pass.name)));
+    for (Function& f : model_.functions) {
+      f.body.RemoveUnused();
+      RETURN_IF_ERROR(WithContext(Verify(f.body), std::string(pass.name)));
+    }
+    return WithContext(InferShapes(model_), std::string(pass.name));
+  }
+
+  Model& model_;
+  const DriverOptions& options_;
+  DriverReport report_;
+  std::set<std::tuple<std::string, std::string, std::string>> seen_;
+};
+
+}  // namespace
+
+int CountNodes(const Model& model) {
+  size_t count = model.graph.AllNodes().size();
+  for (const Function& f : model.functions) count += f.body.AllNodes().size();
+  return static_cast<int>(count);
+}
+
+StatusOr<DriverReport> RunPasses(Model& model, const std::vector<const Pass*>& passes, const DriverOptions& options) {
+  return Driver(model, options).Run(passes);
+}
+
+}  // namespace quant

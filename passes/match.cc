@@ -1,0 +1,142 @@
+#include "passes/match.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "libquant/numerics/small_float.h"
+
+namespace quant {
+namespace {
+
+constexpr int64_t kMaxInts = 1024;
+
+std::string_view Plain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
+
+template <typename T>
+std::vector<int64_t> Widened(const Tensor& tensor) {
+  const auto data = tensor.data<T>();
+  return {data.begin(), data.end()};
+}
+
+std::optional<std::vector<int64_t>> IntsIn(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::kInt64:
+      return Widened<int64_t>(tensor);
+    case DType::kInt32:
+      return Widened<int32_t>(tensor);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool IsOp(const Node& node, std::string_view op_type) { return IsOp(node, "", op_type); }
+bool IsOp(const Node& node, std::string_view domain, std::string_view op_type) {
+  return node.op_type == op_type && Plain(node.domain) == Plain(domain);
+}
+
+ValueId InputOf(const Node& node, size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
+ValueId OutputOf(const Node& node, size_t i) { return i < node.outputs.size() ? node.outputs[i] : kNoValue; }
+
+NodeId ProducerOf(const Graph& graph, ValueId value) {
+  return value == kNoValue ? kNoNode : graph.value(value).producer;
+}
+
+const Node* MadeBy(const Graph& graph, ValueId value, std::string_view op_type) {
+  const NodeId producer = ProducerOf(graph, value);
+  if (producer == kNoNode || graph.value(value).output_index != 0) return nullptr;
+  const Node& node = graph.node(producer);
+  return IsOp(node, op_type) ? &node : nullptr;
+}
+
+bool HasOneReader(const Graph& graph, ValueId value) {
+  const auto& uses = graph.value(value).uses;
+  return uses.size() == 1 && uses[0].node != kNoNode;
+}
+
+NodeId OnlyReader(const Graph& graph, ValueId value) {
+  return HasOneReader(graph, value) ? graph.value(value).uses[0].node : kNoNode;
+}
+
+bool IsRegionOutput(const Graph& graph, ValueId value) {
+  const auto& uses = graph.value(value).uses;
+  return std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.node == kNoNode; });
+}
+
+const Tensor* ConstantOf(const Graph& graph, ValueId value) {
+  if (value == kNoValue) return nullptr;
+  const Value& v = graph.value(value);
+  return v.constant && !v.is_input ? &*v.constant : nullptr;
+}
+
+std::optional<double> ScalarOf(const Graph& graph, ValueId value) {
+  const Tensor* constant = ConstantOf(graph, value);
+  if (constant == nullptr || constant->size() != 1) return std::nullopt;
+  const auto owned = constant->Materialize();
+  if (!owned.ok()) return std::nullopt;
+  switch (owned->dtype()) {
+    case DType::kFloat:
+      return owned->data<float>()[0];
+    case DType::kDouble:
+      return owned->data<double>()[0];
+    case DType::kFloat16:
+      return static_cast<float>(owned->data<float16>()[0]);
+    case DType::kBfloat16:
+      return static_cast<float>(owned->data<bfloat16>()[0]);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value) {
+  const Tensor* constant = ConstantOf(graph, value);
+  if (constant == nullptr || constant->size() > kMaxInts) return std::nullopt;
+  const auto owned = constant->Materialize();
+  return owned.ok() ? IntsIn(*owned) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node, std::string_view attribute,
+                                           size_t input) {
+  if (node.attributes.Has(attribute)) {
+    if (!node.attributes.Find(attribute)->ref_name.empty()) return std::nullopt;
+    return node.attributes.Ints(attribute);
+  }
+  const ValueId given = InputOf(node, input);
+  if (given == kNoValue) return std::vector<int64_t>();
+  return IntsOf(graph, given);
+}
+
+std::optional<Dims> DimsOf(const Graph& graph, ValueId value) {
+  if (value == kNoValue || !graph.value(value).shape) return std::nullopt;
+  return StaticDims(*graph.value(value).shape);
+}
+
+std::optional<int64_t> RankOf(const Graph& graph, ValueId value) {
+  if (value == kNoValue || !graph.value(value).shape) return std::nullopt;
+  return static_cast<int64_t>(graph.value(value).shape->size());
+}
+
+bool SameShape(const Graph& graph, ValueId a, ValueId b) {
+  const auto &x = graph.value(a).shape, &y = graph.value(b).shape;
+  if (!x || !y || x->size() != y->size()) return false;
+  return std::equal(x->begin(), x->end(), y->begin(), [](const Dim& p, const Dim& q) {
+    return p.known() ? p.value == q.value : !p.symbol.empty() && !q.known() && p.symbol == q.symbol;
+  });
+}
+
+std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, const Node& node) {
+  if (node.inputs.size() != 2) return std::nullopt;
+  const bool first = ConstantOf(graph, node.inputs[0]) != nullptr,
+             second = ConstantOf(graph, node.inputs[1]) != nullptr;
+  if (first == second) return std::nullopt;
+  return first ? std::pair(node.inputs[1], node.inputs[0]) : std::pair(node.inputs[0], node.inputs[1]);
+}
+
+bool MayReplace(const Graph& graph, ValueId old, ValueId with) {
+  if (!IsRegionOutput(graph, old)) return true;
+  const Value& v = graph.value(with);
+  return v.producer != kNoNode && !v.constant && v.region == graph.value(old).region && !IsRegionOutput(graph, with);
+}
+
+}  // namespace quant

@@ -1,0 +1,59 @@
+// Small questions that rules ask of a graph. None of them changes anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libquant/ir/graph.h"
+
+namespace quant {
+
+// The operator of this name in the default domain.
+bool IsOp(const Node& node, std::string_view op_type);
+bool IsOp(const Node& node, std::string_view domain, std::string_view op_type);
+
+// Input or output i, kNoValue when it is left out or past the end.
+ValueId InputOf(const Node& node, size_t i);
+ValueId OutputOf(const Node& node, size_t i);
+
+// The node that makes the value, when it is of this operator of the default domain and the value is its output 0; else
+// null. Pointers live until the graph changes.
+const Node* MadeBy(const Graph& graph, ValueId value, std::string_view op_type);
+// The id of the node that makes the value; kNoNode for inputs, constants and kNoValue.
+NodeId ProducerOf(const Graph& graph, ValueId value);
+
+// Exactly one node reads the value, once, and no region outputs it.
+bool HasOneReader(const Graph& graph, ValueId value);
+// The only reader of the value; kNoNode when there are more, fewer, or it is a region's output.
+NodeId OnlyReader(const Graph& graph, ValueId value);
+bool IsRegionOutput(const Graph& graph, ValueId value);
+
+// The constant, or null. It may lie in a file or be deferred: Materialize() before reading elements. Null too for an
+// initializer that callers may override (IR 4 and later: one that is also a graph input).
+const Tensor* ConstantOf(const Graph& graph, ValueId value);
+// A constant float16, bfloat16, float or double of one element.
+std::optional<double> ScalarOf(const Graph& graph, ValueId value);
+// A constant of integers, at most 1024 of them.
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value);
+// Axes and the like: the attribute of this name, else the constant input i; nullopt when it is an input that is not
+// constant. An empty vector when there is neither.
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node, std::string_view attribute,
+                                           size_t input);
+
+// Dims when all are known.
+std::optional<Dims> DimsOf(const Graph& graph, ValueId value);
+std::optional<int64_t> RankOf(const Graph& graph, ValueId value);
+// Both shapes are known and equal, dimension by dimension; symbols count as equal when they have the same name.
+bool SameShape(const Graph& graph, ValueId a, ValueId b);
+
+// The two inputs of a commutative node as (other, constant) when exactly one is constant.
+std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, const Node& node);
+
+// Whether all readers of `old` may read `with` instead: when `old` is a region's output, `with` must be able to take
+// over its name, which inputs, initializers, values of outer regions and other outputs can't.
+bool MayReplace(const Graph& graph, ValueId old, ValueId with);
+
+}  // namespace quant
