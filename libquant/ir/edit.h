@@ -28,12 +28,12 @@ class GraphEdit {
     RegionId region = -1;            // -1: the anchor's
   };
   struct NewNode {
-    std::string name_hint;
-    std::string op_type;
-    std::string domain;
-    std::vector<ValueRef> inputs;
-    std::vector<ValueRef> outputs;  // made values
-    Attributes attributes;
+    std::string name_hint = {};
+    std::string op_type = {};
+    std::string domain = {};
+    std::vector<ValueRef> inputs = {};
+    std::vector<ValueRef> outputs = {};  // made values
+    Attributes attributes = {};
   };
 
   // Nodes go just before `anchor`, in its region.
