@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "libquant/model/check.h"
+#include "passes/match.h"
 
 namespace quant {
 namespace {
@@ -128,9 +129,13 @@ class Driver {
 }  // namespace
 
 int CountNodes(const Model& model) {
-  size_t count = model.graph.AllNodes().size();
-  for (const Function& f : model.functions) count += f.body.AllNodes().size();
-  return static_cast<int>(count);
+  const auto count = [](const Graph& graph) {
+    const std::vector<NodeId> nodes = graph.AllNodes();
+    return std::count_if(nodes.begin(), nodes.end(), [&](NodeId n) { return !IsOp(graph.node(n), "Constant"); });
+  };
+  auto total = count(model.graph);
+  for (const Function& f : model.functions) total += count(f.body);
+  return static_cast<int>(total);
 }
 
 StatusOr<DriverReport> RunPasses(Model& model, const std::vector<const Pass*>& passes, const DriverOptions& options) {
