@@ -68,6 +68,9 @@ class Driver {
 
   // In the graph and in every function.
   StatusOr<int> Change(const Pass& pass) {
+    if (pass.run_model != nullptr) {
+      return pass.run_model(PassContext(model_, model_.graph, model_.opsets, options_.pass), model_);
+    }
     ASSIGN_OR_RETURN(int changes, ChangeGraph(pass, model_.graph, model_.opsets, left()));
     for (Function& f : model_.functions) {
       std::vector<OpsetImport> opsets;

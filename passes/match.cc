@@ -9,6 +9,7 @@ namespace quant {
 namespace {
 
 constexpr int64_t kMaxInts = 1024;
+constexpr int64_t kMaxEqual = 65536;
 
 std::string_view Plain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 
@@ -16,6 +17,37 @@ template <typename T>
 std::vector<int64_t> Widened(const Tensor& tensor) {
   const auto data = tensor.data<T>();
   return {data.begin(), data.end()};
+}
+
+template <typename T>
+bool AllEqual(const Tensor& tensor, double number) {
+  const auto data = tensor.data<T>();
+  return std::all_of(data.begin(), data.end(), [&](T v) { return static_cast<double>(v) == number; });
+}
+
+bool AllEqual(const Tensor& tensor, double number) {
+  switch (tensor.dtype()) {
+    case DType::kFloat:
+      return AllEqual<float>(tensor, number);
+    case DType::kDouble:
+      return AllEqual<double>(tensor, number);
+    case DType::kFloat16:
+      return AllEqual<float16>(tensor, number);
+    case DType::kBfloat16:
+      return AllEqual<bfloat16>(tensor, number);
+    case DType::kInt8:
+      return AllEqual<int8_t>(tensor, number);
+    case DType::kUint8:
+      return AllEqual<uint8_t>(tensor, number);
+    case DType::kInt32:
+      return AllEqual<int32_t>(tensor, number);
+    case DType::kInt64:
+      return AllEqual<int64_t>(tensor, number);
+    case DType::kBool:
+      return AllEqual<bool>(tensor, number);
+    default:
+      return false;
+  }
 }
 
 std::optional<std::vector<int64_t>> IntsIn(const Tensor& tensor) {
@@ -89,6 +121,21 @@ std::optional<double> ScalarOf(const Graph& graph, ValueId value) {
   }
 }
 
+std::optional<bool> BoolOf(const Graph& graph, ValueId value) {
+  const Tensor* constant = ConstantOf(graph, value);
+  if (constant == nullptr || constant->size() != 1 || constant->dtype() != DType::kBool) return std::nullopt;
+  const auto owned = constant->Materialize();
+  if (!owned.ok()) return std::nullopt;
+  return owned->data<bool>()[0];
+}
+
+bool IsConstantOf(const Graph& graph, ValueId value, double number) {
+  const Tensor* constant = ConstantOf(graph, value);
+  if (constant == nullptr || constant->size() == 0 || constant->size() > kMaxEqual) return false;
+  const auto owned = constant->Materialize();
+  return owned.ok() && AllEqual(*owned, number);
+}
+
 std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value) {
   const Tensor* constant = ConstantOf(graph, value);
   if (constant == nullptr || constant->size() > kMaxInts) return std::nullopt;
@@ -105,6 +152,11 @@ std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node,
   const ValueId given = InputOf(node, input);
   if (given == kNoValue) return std::vector<int64_t>();
   return IntsOf(graph, given);
+}
+
+bool HasReferredAttribute(const Node& node) {
+  const auto& list = node.attributes.list();
+  return std::any_of(list.begin(), list.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
 }
 
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value) {

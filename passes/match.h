@@ -36,12 +36,19 @@ bool IsRegionOutput(const Graph& graph, ValueId value);
 const Tensor* ConstantOf(const Graph& graph, ValueId value);
 // A constant float16, bfloat16, float or double of one element.
 std::optional<double> ScalarOf(const Graph& graph, ValueId value);
+// A constant bool of one element.
+std::optional<bool> BoolOf(const Graph& graph, ValueId value);
+// A constant of numbers or bools that all equal `number`, at most 65536 of them.
+bool IsConstantOf(const Graph& graph, ValueId value, double number);
 // A constant of integers, at most 1024 of them.
 std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value);
 // Axes and the like: the attribute of this name, else the constant input i; nullopt when it is an input that is not
 // constant. An empty vector when there is neither.
 std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node, std::string_view attribute,
                                            size_t input);
+
+// In a function's body: an attribute takes its value from the call, so that the node's are not known.
+bool HasReferredAttribute(const Node& node);
 
 // Dims when all are known.
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value);
