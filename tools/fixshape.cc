@@ -1,4 +1,5 @@
 #include <charconv>
+#include <map>
 
 #include "libquant/model/check.h"
 #include "libquant/model/read.h"
@@ -94,6 +95,10 @@ class FixShapeTool : public Tool {
     args.Value("--input", "NAME=SHAPE", &inputs_,
                "the shape of an input, as 1x3x224x224; its names get these numbers everywhere. ? leaves a dimension as "
                "it is; scalar is the shape of none. May be repeated");
+    args.Value(
+        "--value", "NAME=NUMBER", &values_,
+        "an input of one element becomes this constant and is no input any more, so that branches that depend on "
+        "it can go; may be repeated");
     output_.Declare(args, "without it nothing is written, and the report says what would be done");
     passes_.Declare(args, false);
     common_.Declare(args);
@@ -110,12 +115,19 @@ class FixShapeTool : public Tool {
     if (common_.report()) files.push_back(*common_.report());
     RETURN_IF_ERROR(CheckOutputs(files, {&model}, std::nullopt));
     std::vector<Port> ports = Ports(model);
-    ASSIGN_OR_RETURN(const StaticCount before, CountAsItIs(model));
+    ASSIGN_OR_RETURN(const auto as_it_is, AsItIs(model));
+    const auto [before, sound] = as_it_is;
     auto bound = BindDims(model, request);
     if (!bound.ok()) return WithContext(bound.status(), path_);
     ASSIGN_OR_RETURN(const DriverReport report, passes_.Run(model, passes));
     KeepDeclared(model, *bound);
     FillAfter(model, ports);
+    if (const Status shapes = CheckShapes(model); sound && !shapes.ok()) {
+      return UsageError(
+          "{}: with these shapes the model contradicts itself, and runtimes would refuse it: {}. If that is a branch "
+          "which is never taken, --value can give the input that decides so a constant",
+          path_, Shortened(Message(shapes), 240));
+    }
     const StaticCount after = CountStatic(model.graph);
     const DynamicReport dynamic = FindDynamic(model.graph);
     std::string text =
@@ -141,14 +153,18 @@ class FixShapeTool : public Tool {
     for (const std::string& text : inputs_) {
       ASSIGN_OR_RETURN(out.inputs.emplace_back(), ParseInput(text));
     }
+    for (const std::string& text : values_) {
+      ASSIGN_OR_RETURN(const auto parts, SplitAtEquals("--value", text, "NAME=NUMBER"));
+      out.values.push_back({parts.first, parts.second});
+    }
     return out;
   }
 
-  // Values that inference makes static without any number given.
-  StatusOr<StaticCount> CountAsItIs(const Model& model) const {
+  // As it is without any number given: static values, and whether its shapes are sound.
+  StatusOr<std::pair<StaticCount, bool>> AsItIs(const Model& model) const {
     Model inferred = model;
     RETURN_IF_ERROR(WithContext(InferShapes(inferred), path_));
-    return CountStatic(inferred.graph);
+    return std::pair(CountStatic(inferred.graph), CheckShapes(inferred).ok());
   }
 
   static std::vector<Port> Ports(const Model& model) {
@@ -165,11 +181,14 @@ class FixShapeTool : public Tool {
 
   static void FillAfter(const Model& model, std::vector<Port>& ports) {
     const Graph& graph = model.graph;
-    size_t next = 0;
-    for (ValueId v : graph.main().inputs) {
-      if (!graph.value(v).is_initializer) ports[next++].after = ShapeText(graph.value(v).shape);
+    std::map<std::string, std::string> inputs, outputs;
+    for (ValueId v : graph.main().inputs) inputs[graph.value(v).name] = ShapeText(graph.value(v).shape);
+    for (ValueId v : graph.main().outputs) outputs[graph.value(v).name] = ShapeText(graph.value(v).shape);
+    for (Port& p : ports) {
+      const auto& list = p.is_output ? outputs : inputs;
+      const auto it = list.find(p.name);
+      p.after = it == list.end() ? "constant" : it->second;
     }
-    for (ValueId v : graph.main().outputs) ports[next++].after = ShapeText(graph.value(v).shape);
   }
 
   static std::string Text(const BoundDims& bound, const std::vector<Port>& ports, StaticCount before, StaticCount after,
@@ -238,7 +257,7 @@ class FixShapeTool : public Tool {
   }
 
   std::string path_;
-  std::vector<std::string> dims_, inputs_;
+  std::vector<std::string> dims_, inputs_, values_;
   OutputArgs output_;
   PassArgs passes_;
   CommonArgs common_;

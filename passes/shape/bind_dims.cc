@@ -7,6 +7,7 @@
 #include "libquant/model/check.h"
 #include "libquant/model/kept_dims.h"
 #include "passes/shape/dim_name.h"
+#include "passes/shape/fix_input.h"
 
 namespace quant {
 namespace {
@@ -236,6 +237,9 @@ StatusOr<BoundDims> BindDims(Model& model, const DimRequest& request) {
   for (const auto& [id, shape] : binder.inputs()) changed.graph.value(id).shape = shape;
   RETURN_IF_ERROR(BindGraph(changed.graph, binder));
   for (Function& f : changed.functions) RETURN_IF_ERROR(BindGraph(f.body, binder));
+  for (const DimRequest::Fixed& value : request.values) {
+    RETURN_IF_ERROR(FixInput(changed.graph, value.name, value.number));
+  }
   RETURN_IF_ERROR(CheckSizes(changed.graph));
   BoundDims out;
   out.unnamed = binder.unnamed();

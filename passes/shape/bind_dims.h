@@ -27,8 +27,14 @@ struct DimRequest {
     std::string name;
     std::vector<std::optional<int64_t>> dims;  // nullopt: as it is
   };
+  // An input that becomes a constant, of one element.
+  struct Fixed {
+    std::string name;
+    std::string number;  // "16000", "0.5", "true"
+  };
   std::vector<Named> dims;
   std::vector<Input> inputs;
+  std::vector<Fixed> values;
 };
 
 // A name and its number, and how it came to it.

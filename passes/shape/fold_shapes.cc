@@ -27,7 +27,9 @@ Tensor TensorOf(const ShapeValue& value, const std::vector<int64_t>& numbers, DT
   return dtype == DType::kInt32 ? TensorOf<int32_t>(value, numbers) : TensorOf<int64_t>(value, numbers);
 }
 
-// "dimension 0 (batch) of x".
+// Names that inference gave to what it could not find.
+bool IsGenerated(const std::string& symbol) { return symbol.empty() || symbol.rfind("unk__", 0) == 0; }
+
 std::optional<GraphEdit> MissOf(const PassContext& context, const Node& node) {
   const ValueId x = InputOf(node, 0);
   if (!IsOp(node, "Shape") || x == kNoValue) return std::nullopt;
@@ -35,7 +37,9 @@ std::optional<GraphEdit> MissOf(const PassContext& context, const Node& node) {
   if (!value.shape) return context.Miss("the rank of {} is not known", value.name);
   for (size_t i = 0; i < value.shape->size(); ++i) {
     const Dim& d = (*value.shape)[i];
-    if (!d.known()) return context.Miss("dimension {} of {} is not a number but {}", i, value.name, ToString({d}));
+    if (d.known()) continue;
+    if (IsGenerated(d.symbol)) return context.Miss("dimension {} of {} is not known", i, value.name);
+    return context.Miss("dimension {} of {} is no number but '{}'", i, value.name, d.symbol);
   }
   return std::nullopt;
 }
