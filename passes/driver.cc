@@ -14,6 +14,26 @@ namespace {
 // A rule may fire this often for each node that was there; more is a rule that undoes itself.
 constexpr int kFiringsPerNode = 8;
 
+constexpr std::string_view kMicrosoft = "com.microsoft";
+
+bool UsesMicrosoft(const Graph& graph) {
+  const std::vector<NodeId> nodes = graph.AllNodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return graph.node(n).domain == kMicrosoft; });
+}
+
+// Passes may make operators of com.microsoft in a model that had none.
+void ImportMicrosoft(Model& model) {
+  bool used = UsesMicrosoft(model.graph);
+  for (Function& f : model.functions) {
+    if (!UsesMicrosoft(f.body)) continue;
+    used = true;
+    const bool known =
+        std::any_of(f.opsets.begin(), f.opsets.end(), [](const auto& o) { return o.first == kMicrosoft; });
+    if (!known) f.opsets.emplace_back(kMicrosoft, 1);
+  }
+  if (used && model.OpsetOf(kMicrosoft) == 0) model.SetOpset(kMicrosoft, 1);
+}
+
 class Driver {
  public:
   Driver(Model& model, const DriverOptions& options) : model_(model), options_(options) {}
@@ -120,6 +140,7 @@ class Driver {
       f.body.RemoveUnused();
       RETURN_IF_ERROR(WithContext(Verify(f.body), std::string(pass.name)));
     }
+    ImportMicrosoft(model_);
     return WithContext(InferShapes(model_), std::string(pass.name));
   }
 

@@ -44,6 +44,7 @@ Status GraphEdit::Check(const Graph& graph) const {
   for (const auto& [old, n] : taken_over_) {
     if (!valid_node(old)) return BugError("an edit replaces a node that is not there");
     if (!std::all_of(n.inputs.begin(), n.inputs.end(), valid)) return BugError("an edit's {} reads nothing", n.op_type);
+    if (n.name_of != kNoNode && !valid_node(n.name_of)) return BugError("an edit names a node after none");
   }
   for (const auto& [place, ref] : inputs_) {
     if (!valid_node(place.first) || !valid(ref)) return BugError("an edit rewires an input that is not there");
@@ -106,7 +107,8 @@ Status GraphEdit::ApplyTo(Graph& graph, std::vector<ValueId>* made) const {
     graph.MoveBefore(graph.AddNode(std::move(node)), anchor_);
   }
   for (const auto& [old, n] : taken_over_) {
-    Node node = build(n, graph.node(old).name, graph.node(old).region);
+    const bool renamed = n.name_of != kNoNode && !graph.node(n.name_of).name.empty();
+    Node node = build(n, graph.node(renamed ? n.name_of : old).name, graph.node(old).region);
     node.outputs = std::exchange(graph.node(old).outputs, {});
     graph.MoveBefore(graph.AddNode(std::move(node)), old);
     graph.RemoveNode(old);

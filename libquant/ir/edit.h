@@ -34,6 +34,8 @@ class GraphEdit {
     std::vector<ValueRef> inputs = {};
     std::vector<ValueRef> outputs = {};  // made values
     Attributes attributes = {};
+    // Of ReplaceNode: a node that the edit makes superfluous and whose name, if it has one, this takes over instead.
+    NodeId name_of = kNoNode;
   };
 
   // Nodes go just before `anchor`, in its region.

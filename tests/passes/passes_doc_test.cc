@@ -54,7 +54,7 @@ TEST_CASE("a pass is found by its name, which is its own") {
   for (const Pass* pass : AllPasses()) {
     CHECK(FindPass(pass->name) == pass);
     CHECK(names.insert(pass->name).second);
-    CHECK((pass->rule == nullptr) != (pass->run == nullptr));
+    CHECK((pass->rule != nullptr) + (pass->run != nullptr) + (pass->run_model != nullptr) == 1);
     CHECK_FALSE(pass->summary.empty());
   }
 }

@@ -1,0 +1,247 @@
+#include "passes/fusion/fold_linear.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "libquant/ops/float_view.h"
+#include "passes/match.h"
+
+namespace quant {
+namespace {
+
+using Kind = LinearOp::Kind;
+
+// A float that rounds to any narrower type as `v` itself would: truncated, its last bit set where that lost something.
+float RoundedToOdd(double v) {
+  const auto nearest = static_cast<float>(v);
+  const double back = nearest;
+  if (back == v || !std::isfinite(nearest)) return nearest;
+  auto bits = std::bit_cast<uint32_t>(nearest);
+  if (std::abs(back) > std::abs(v)) --bits;
+  return std::bit_cast<float>(bits | 1U);
+}
+
+template <typename T>
+T Rounded(double v) {
+  if constexpr (sizeof(T) < sizeof(float)) return static_cast<T>(RoundedToOdd(v));
+  return static_cast<T>(v);
+}
+
+template <typename T>
+std::optional<Tensor> RoundedAs(Dims dims, const std::vector<double>& values) {
+  Tensor out = Tensor::Allocate(DTypeOf<T>(), std::move(dims));
+  T* data = out.mutable_data<T>().data();
+  for (size_t i = 0; i < values.size(); ++i) {
+    data[i] = Rounded<T>(values[i]);
+    if (!std::isfinite(static_cast<double>(data[i]))) return std::nullopt;
+  }
+  return out;
+}
+
+// Calls f(first element, o, i) for each run of `taps` elements that takes one input channel to one output channel.
+template <typename F>
+void ForEachPair(const LinearOp& op, int64_t rows, int64_t columns, int64_t taps, F&& f) {
+  for (int64_t a = 0; a < rows; ++a) {
+    const int64_t base = a / (rows / op.groups) * columns;
+    for (int64_t b = 0; b < columns; ++b) {
+      const int64_t o = op.output_major ? a : base + b, i = op.output_major ? base + b : a;
+      f((a * columns + b) * taps, static_cast<size_t>(o), static_cast<size_t>(i));
+    }
+  }
+}
+template <typename F>
+void ForEachPair(const LinearOp& op, const Dims& dims, F&& f) {
+  const int64_t taps = std::accumulate(dims.begin() + 2, dims.end(), int64_t{1}, std::multiplies<>());
+  ForEachPair(op, dims[0], dims[1], taps, [&](int64_t first, size_t o, size_t i) { f(first, first + taps, o, i); });
+}
+
+class Folder {
+ public:
+  Folder(const PassContext& context, const LinearOp& op, GraphEdit edit)
+      : context_(context), graph_(context.graph()), op_(op), node_(graph_.node(op.id)), edit_(std::move(edit)) {}
+
+  std::optional<GraphEdit> After(NodeId follower, const ChannelAffine& affine) {
+    if (OnlyReader(graph_, OutputOf(node_, 0)) != follower) return Miss("what it gives is read by others too");
+    if (graph_.node(follower).region != node_.region) return Miss("it lies outside of the body of what follows");
+    const bool scales = affine.Scales(), shifts = affine.Shifts();
+    if (scales && !TakeWeight()) return std::nullopt;
+    if ((shifts || (scales && op_.bias != kNoValue)) && !TakeBias(affine)) return std::nullopt;
+    if (scales) {
+      ForEachPair(op_, dims(),
+                  [&](int64_t begin, int64_t end, size_t o, size_t) { Scale(begin, end, affine.factor[o]); });
+    }
+    for (size_t o = 0; o < bias_.size(); ++o) bias_[o] = bias_[o] * affine.factor[o] + affine.shift[o];
+    return Finish(follower, ValueRef::Of(op_.x));
+  }
+
+  std::optional<GraphEdit> Before(NodeId before, ValueRef x, const ChannelAffine& affine) {
+    if (OnlyReader(graph_, op_.x) != op_.id) {
+      return context_.Miss("what {} gives is read by others too", graph_.NodeLabel(before));
+    }
+    const bool scales = affine.Scales(), shifts = affine.Shifts();
+    if (op_.transposed_x) return Miss("its transA is set");
+    if (shifts && op_.kind == Kind::kConvTranspose) return Miss("a shift before it is no bias: borders get less of it");
+    if (shifts && op_.kind == Kind::kConv && !HasNoPads(node_)) {
+      return Miss("a shift before it is no bias: it pads with zeros");
+    }
+    if (scales ? !TakeWeight() : !ReadWeight()) return std::nullopt;
+    if (shifts) {
+      if (!TakeBias(affine)) return std::nullopt;
+      const double alpha = op_.kind == Kind::kGemm ? node_.attributes.Float("alpha", 1) : 1;
+      ForEachPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
+        const auto* w = weight_.data();
+        bias_[o] += alpha * affine.shift[i] * std::accumulate(w + begin, w + end, 0.0);
+      });
+    }
+    if (scales) {
+      ForEachPair(op_, dims(),
+                  [&](int64_t begin, int64_t end, size_t, size_t i) { Scale(begin, end, affine.factor[i]); });
+    }
+    return Finish(op_.id, x);
+  }
+
+ private:
+  const Tensor& constant() const { return *graph_.value(op_.weight).constant; }
+  const Dims& dims() const { return constant().dims(); }
+  std::nullopt_t Miss(std::string_view reason) const {
+    return context_.Miss("{}: {}", graph_.NodeLabel(op_.id), reason);
+  }
+
+  bool ReadWeight() {
+    auto values = DoublesOf(graph_, op_.weight);
+    if (!values) return Miss("its weight can't be read"), false;
+    weight_ = *std::move(values);
+    return true;
+  }
+  bool TakeWeight() {
+    if (!HasOneReader(graph_, op_.weight)) return Miss("its weight is read by others too"), false;
+    changes_weight_ = true;
+    return ReadWeight();
+  }
+  void Scale(int64_t begin, int64_t end, double factor) {
+    for (int64_t k = begin; k < end; ++k) weight_[static_cast<size_t>(k)] *= factor;
+  }
+
+  // The bias as a vector with beta in it, zeros when there is none.
+  bool TakeBias(const ChannelAffine& affine) {
+    bias_of_ = op_.bias != kNoValue ? op_.bias : affine.shift_value;
+    if (op_.kind == Kind::kMatMul && !MayBecomeGemm()) return false;
+    const auto count = static_cast<size_t>(op_.outputs);
+    if (op_.bias == kNoValue) {
+      bias_.assign(count, 0);
+      return true;
+    }
+    const Tensor* given = ConstantOf(graph_, op_.bias);
+    if (given == nullptr) return Miss("its bias is not constant"), false;
+    const bool row = given->size() == 1 || (given->size() == op_.outputs && given->dims().back() == op_.outputs);
+    if (!row || given->rank() > 2) return Miss("its bias is no row of its outputs"), false;
+    const auto values = DoublesOf(graph_, op_.bias);
+    if (!values) return Miss("its bias can't be read"), false;
+    const double beta = op_.kind == Kind::kGemm ? node_.attributes.Float("beta", 1) : 1;
+    for (size_t o = 0; o < count; ++o) bias_.push_back(beta * (*values)[values->size() == 1 ? 0 : o]);
+    return true;
+  }
+
+  bool MayBecomeGemm() const {
+    if (op_.rank != 2) return Miss("it takes no bias: its input is not known to be a matrix"), false;
+    if (!context_.MayMake("", "Gemm")) return Miss("it takes no bias, and the target runs no Gemm"), false;
+    if (constant().dtype() == DType::kBfloat16 && context_.opset() < 13) return Miss("Gemm takes no bfloat16"), false;
+    return true;
+  }
+
+  std::optional<GraphEdit> Finish(NodeId replaced, ValueRef x) {
+    GraphEdit::NewNode node = {.name_hint = "",
+                               .op_type = node_.op_type,
+                               .domain = node_.domain,
+                               .inputs = {x, ValueRef::Of(op_.weight)},
+                               .outputs = {},
+                               .attributes = node_.attributes,
+                               .name_of = op_.id};
+    const DType dtype = constant().dtype();
+    if (changes_weight_) {
+      auto weight = RoundedTensor(dtype, dims(), weight_);
+      if (!weight) return Miss("its weight would not be finite");
+      node.inputs[1] = PutConstant(graph_, edit_, op_.weight, *std::move(weight));
+    }
+    if (!bias_.empty()) {
+      auto bias = RoundedTensor(dtype, {op_.outputs}, bias_);
+      if (!bias) return Miss("its bias would not be finite");
+      node.inputs.push_back(PutConstant(graph_, edit_, bias_of_, *std::move(bias)));
+      node.attributes.Remove("beta");
+      if (op_.kind == Kind::kMatMul) node.op_type = "Gemm";
+    } else if (op_.bias != kNoValue) {
+      node.inputs.push_back(ValueRef::Of(op_.bias));
+    }
+    edit_.ReplaceNode(replaced, std::move(node));
+    return std::move(edit_);
+  }
+
+  const PassContext& context_;
+  const Graph& graph_;
+  const LinearOp& op_;
+  const Node& node_;
+  GraphEdit edit_;
+  std::vector<double> weight_, bias_;  // empty: left as they are
+  bool changes_weight_ = false;
+  ValueId bias_of_ = kNoValue;
+};
+
+}  // namespace
+
+std::optional<GraphEdit> FoldAfter(const PassContext& context, const LinearOp& op, NodeId follower,
+                                   const ChannelAffine& affine) {
+  return Folder(context, op, GraphEdit(follower)).After(follower, affine);
+}
+
+std::optional<GraphEdit> FoldBefore(const PassContext& context, const LinearOp& op, NodeId before, ValueRef x,
+                                    const ChannelAffine& affine, GraphEdit edit) {
+  return Folder(context, op, std::move(edit)).Before(before, x, affine);
+}
+
+std::optional<GraphEdit> FoldElementwise(const PassContext& context, NodeId root,
+                                         std::initializer_list<std::string_view> op_types) {
+  const Graph& graph = context.graph();
+  const auto among = [&](const Node& node) {
+    return std::any_of(op_types.begin(), op_types.end(), [&](std::string_view type) { return IsOp(node, type); });
+  };
+  const Node& node = graph.node(root);
+  if (among(node)) {
+    const ValueId y = VariableOperand(graph, node);
+    const auto op = LinearMaking(context, y);
+    const auto affine = op ? AffineOf(context, root, y, AxisAfter(*op)) : std::nullopt;
+    return affine ? FoldAfter(context, *op, root, *affine) : std::nullopt;
+  }
+  const NodeId before = ProducerOf(graph, InputOf(node, 0));
+  if (before == kNoNode || !among(graph.node(before))) return std::nullopt;
+  const ValueId x = VariableOperand(graph, graph.node(before));
+  const auto op = x != kNoValue ? LinearAt(context, root) : std::nullopt;
+  const auto affine = op ? AffineOf(context, before, x, AxisBefore(graph, *op, x)) : std::nullopt;
+  return affine ? FoldBefore(context, *op, before, ValueRef::Of(x), *affine, GraphEdit(root)) : std::nullopt;
+}
+
+std::optional<Tensor> RoundedTensor(DType dtype, Dims dims, const std::vector<double>& values) {
+  switch (dtype) {
+    case DType::kFloat:
+      return RoundedAs<float>(std::move(dims), values);
+    case DType::kDouble:
+      return RoundedAs<double>(std::move(dims), values);
+    case DType::kFloat16:
+      return RoundedAs<float16>(std::move(dims), values);
+    case DType::kBfloat16:
+      return RoundedAs<bfloat16>(std::move(dims), values);
+    default:
+      return std::nullopt;
+  }
+}
+
+ValueRef PutConstant(const Graph& graph, GraphEdit& edit, ValueId old, Tensor tensor) {
+  const Value& v = graph.value(old);
+  const bool alone = HasOneReader(graph, old);
+  const ValueRef made = edit.AddConstant(v.name, std::move(tensor), alone ? v.region : -1);
+  if (alone) edit.Replace(old, made);
+  return made;
+}
+
+}  // namespace quant

@@ -1,0 +1,37 @@
+// Conv, ConvTranspose, Gemm and MatMul with a constant weight, seen as one operator.
+//
+//   y[o] = sum over i and taps of w[o, i, tap] * x[i] + b[o]      i, o: channels of x and y, at each position
+#pragma once
+
+#include <optional>
+
+#include "passes/pass.h"
+
+namespace quant {
+
+struct LinearOp {
+  enum class Kind { kConv, kConvTranspose, kGemm, kMatMul };
+  Kind kind = Kind::kConv;
+  NodeId id = kNoNode;
+  ValueId x = kNoValue, weight = kNoValue;
+  ValueId bias = kNoValue;  // may be left out, and need not be constant
+  int64_t inputs = 0, outputs = 0, groups = 1;
+  // The weight is [outputs, inputs / groups, taps...]; else [inputs, outputs / groups, taps...].
+  bool output_major = true;
+  std::optional<int64_t> rank;  // of x and y, which is the same
+  int64_t axis_from_end = 0;    // of the channels in x and y; 0: the last one
+  bool transposed_x = false;    // Gemm's transA: the channels of x are its rows
+};
+
+// What `id` is, from opset 7 on; nullopt, with a Miss where it nearly is one. Floating-point types only.
+std::optional<LinearOp> LinearAt(const PassContext& context, NodeId id);
+// The one that makes `value`, and nobody else reads it.
+std::optional<LinearOp> LinearMaking(const PassContext& context, ValueId value);
+
+// A Conv or ConvTranspose that adds no border to x.
+bool HasNoPads(const Node& conv);
+
+// An attribute takes its value from the function that the node is in.
+bool HasReferences(const Node& node);
+
+}  // namespace quant
