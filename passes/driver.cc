@@ -109,6 +109,21 @@ class Driver {
     if (seen_.insert({miss.pass, miss.node, miss.reason}).second) report_.misses.push_back(std::move(miss));
   }
 
+  // A pass may have made the first node of com.microsoft.
+  void ImportDomains() {
+    const std::string domain = "com.microsoft";
+    const auto uses = [&](const Graph& graph) {
+      const auto nodes = graph.AllNodes();
+      return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return graph.node(n).domain == domain; });
+    };
+    if (model_.OpsetOf(domain) == 0 && uses(model_.graph)) model_.SetOpset(domain, 1);
+    for (Function& f : model_.functions) {
+      const bool has =
+          std::any_of(f.opsets.begin(), f.opsets.end(), [&](const auto& opset) { return opset.first == domain; });
+      if (!has && uses(f.body)) f.opsets.emplace_back(domain, 1);
+    }
+  }
+
   Status Settle(const Pass& pass) {
     model_.graph.RemoveUnused();
     RETURN_IF_ERROR(WithContext(Verify(model_.graph), std::string(pass.name)));
@@ -116,6 +131,7 @@ class Driver {
       f.body.RemoveUnused();
       RETURN_IF_ERROR(WithContext(Verify(f.body), std::string(pass.name)));
     }
+    ImportDomains();
     return WithContext(InferShapes(model_), std::string(pass.name));
   }
 
