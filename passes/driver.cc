@@ -133,6 +133,7 @@ class Driver {
     if (seen_.insert({miss.pass, miss.node, miss.reason}).second) report_.misses.push_back(std::move(miss));
   }
 
+  // A pass may have made the first node of com.microsoft.
   Status Settle(const Pass& pass) {
     model_.graph.RemoveUnused();
     RETURN_IF_ERROR(WithContext(Verify(model_.graph), std::string(pass.name)));

@@ -1,6 +1,7 @@
 #include "passes/match.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "libquant/numerics/small_float.h"
@@ -185,10 +186,56 @@ std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, con
   return first ? std::pair(node.inputs[1], node.inputs[0]) : std::pair(node.inputs[0], node.inputs[1]);
 }
 
+std::optional<double> NumberOf(const Graph& graph, ValueId value) {
+  if (const auto real = ScalarOf(graph, value)) return real;
+  const auto ints = IntsOf(graph, value);
+  if (!ints || ints->size() != 1) return std::nullopt;
+  return static_cast<double>(ints->front());
+}
+
+std::optional<double> NumberBeside(const Graph& graph, ValueId constant, ValueId value) {
+  const auto number = NumberOf(graph, constant);
+  if (!number || graph.value(constant).constant->rank() > RankOf(graph, value).value_or(0)) return std::nullopt;
+  return number;
+}
+
+bool IsNear(double a, double b, DType dtype) {
+  const double tolerance = dtype == DType::kFloat16 ? 1e-3 : dtype == DType::kBfloat16 ? 8e-3 : 2e-6;
+  return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
+}
+
+ValueId ReadElsewhere(const Graph& graph, const std::vector<NodeId>& parts, NodeId last) {
+  const auto is_part = [&](NodeId n) { return std::find(parts.begin(), parts.end(), n) != parts.end(); };
+  for (NodeId part : parts) {
+    if (part == last) continue;
+    for (ValueId v : graph.node(part).outputs) {
+      if (v == kNoValue) continue;
+      const auto& uses = graph.value(v).uses;
+      if (!std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return u.node != kNoNode && is_part(u.node); })) {
+        return v;
+      }
+    }
+  }
+  return kNoValue;
+}
+
+bool HasReferences(const Node& node) {
+  const auto& all = node.attributes.list();
+  return std::any_of(all.begin(), all.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
+}
+
 bool MayReplace(const Graph& graph, ValueId old, ValueId with) {
   if (!IsRegionOutput(graph, old)) return true;
   const Value& v = graph.value(with);
   return v.producer != kNoNode && !v.constant && v.region == graph.value(old).region && !IsRegionOutput(graph, with);
+}
+
+GraphEdit::NewNode NewNodeOf(std::string_view domain, std::string_view op_type, std::vector<ValueRef> inputs) {
+  GraphEdit::NewNode node;
+  node.op_type = op_type;
+  node.domain = domain;
+  node.inputs = std::move(inputs);
+  return node;
 }
 
 }  // namespace quant
