@@ -20,7 +20,7 @@ constexpr size_t kIndent = 10;
 
 std::string Plural(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
-// "  where:  a; b; c" with continuation lines indented.
+// "  where:  a; b; c", lines after the first indented.
 std::string Line(const std::string& label, const std::string& text) {
   return fmt::format("  {:<8}{}\n", label, Wrapped(text, kIndent));
 }
@@ -36,7 +36,9 @@ std::string FindingText(const Finding& f) {
     if (f.where.size() > kShown) places += fmt::format("; and {} more", f.where.size() - kShown);
     out += Line("where:", places);
   }
-  return out + Line("next:", f.next) + "\n";
+  // A command stays on its line, to be copied.
+  const bool command = f.next.find('`') != std::string::npos;
+  return out + (command ? fmt::format("  {:<8}{}\n", "next:", f.next) : Line("next:", f.next)) + "\n";
 }
 
 Json FindingJson(const Finding& f) {

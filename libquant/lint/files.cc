@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -30,13 +31,22 @@ int64_t Covered(const std::set<std::pair<int64_t, int64_t>>& ranges) {
   return covered;
 }
 
+// A data file, seen from the model's folder.
+std::string NameBeside(const File& model, const File& data) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::canonical(model.path(), error).parent_path();
+  const fs::path name = error ? fs::path() : fs::relative(data.path(), folder, error);
+  return name.empty() ? data.path() : name.string();
+}
+
 }  // namespace
 
 void LintFiles(const Model& model, std::vector<Finding>& out) {
   if (model.sources.empty()) return;
   const int64_t model_bytes = model.sources[0]->size();
   if (model_bytes > kProtobufLimit) {
-    out.push_back(Finding::Of(FindingId::kDataLimit, "the model's file has " + MiB(model_bytes)));
+    out.push_back(Finding::Of(FindingId::kDataLimit, "the model's file has " + SizeText(model_bytes)));
   }
   Ranges ranges;
   AddRanges(model.graph, ranges);
@@ -46,9 +56,10 @@ void LintFiles(const Model& model, std::vector<Finding>& out) {
   for (size_t i = 1; i < model.sources.size(); ++i) {
     const File& file = *model.sources[i];
     external += file.size();
-    files.push_back(file.path());
+    files.push_back(NameBeside(*model.sources[0], file));
     const int64_t unused = file.size() - Covered(ranges[file.path()]);
-    if (unused > kUnusedBytes && unused > file.size() / 10) stale.push_back(file.path() + ": " + MiB(unused));
+    if (unused > kUnusedBytes && unused > file.size() / 10)
+      stale.push_back(fmt::format("{}: {}", files.back(), SizeText(unused)));
   }
   total += external;
   if (!stale.empty()) {
@@ -57,9 +68,10 @@ void LintFiles(const Model& model, std::vector<Finding>& out) {
   }
   if (!files.empty()) {
     out.push_back(Finding::Of(FindingId::kDataExternal,
-                              fmt::format("{} of weights in {}", MiB(external), Count(files.size(), "file")), files));
+                              fmt::format("{} of weights in {}", SizeText(external), Count(files.size(), "file")),
+                              files));
   }
-  if (total > kProtobufLimit) out.push_back(Finding::Of(FindingId::kDataLarge, MiB(total) + " in all files"));
+  if (total > kProtobufLimit) out.push_back(Finding::Of(FindingId::kDataLarge, SizeText(total) + " in all files"));
 }
 
 }  // namespace quant

@@ -51,7 +51,8 @@ bool IsOpen(const Value& value) { return !value.shape || !StaticDims(*value.shap
 // Quoted for a shell where it holds more than letters.
 std::string Quoted(const std::string& word) {
   const bool plain = std::all_of(word.begin(), word.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '=' || c == '-';
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '=' || c == '-' ||
+           c == '/' || c == ':';
   });
   if (plain) return word;
   std::string out = "'";
@@ -63,6 +64,17 @@ std::string Quoted(const std::string& word) {
   return out;
 }
 
+// A name that --dim can set; computed dimensions ("past + tokens") follow from others.
+bool IsPlainName(const Dim& d) { return HasName(d) && d.symbol.find_first_of(" +*/()-") == std::string::npos; }
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// A size to start from: 1 for what is called a batch.
+std::string_view SizeFor(const Dim& d) { return Lower(d.symbol).find("batch") == std::string::npos ? "N" : "1"; }
+
 // The options that fix what is open: --dim for names, --input for inputs with a dimension that has none.
 std::string FixingOptions(const std::vector<const Value*>& inputs) {
   std::vector<std::string> options;
@@ -71,16 +83,19 @@ std::string FixingOptions(const std::vector<const Value*>& inputs) {
   };
   for (const Value* value : inputs) {
     const Shape shape = value->shape.value_or(Shape{});
-    const bool named =
-        value->shape && std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.known() || HasName(d); });
+    const bool named = value->shape && std::all_of(shape.begin(), shape.end(),
+                                                   [](const Dim& d) { return d.known() || IsPlainName(d); });
     if (!named) {
       std::string dims;
-      for (const Dim& d : shape) dims += fmt::format("{}{}", dims.empty() ? "" : "x", d.known() ? d.value : 1);
+      for (const Dim& d : shape) {
+        const std::string size = d.known() ? fmt::format("{}", d.value) : std::string(SizeFor(d));
+        dims += fmt::format("{}{}", dims.empty() ? "" : "x", size);
+      }
       add("--input " + Quoted(fmt::format("{}={}", value->name, value->shape ? dims : "DIMS")));
       continue;
     }
     for (const Dim& d : shape) {
-      if (!d.known()) add("--dim " + Quoted(d.symbol + "=1"));
+      if (!d.known()) add("--dim " + Quoted(fmt::format("{}={}", d.symbol, SizeFor(d))));
     }
   }
   return fmt::format("{}", fmt::join(options, " "));
@@ -104,7 +119,7 @@ void LintDimensions(const Model& model, const LintOptions& options, std::vector<
     Finding f = Finding::Of(fixed_only ? FindingId::kTargetDynamic : FindingId::kInputDynamic, what, where);
     const std::string command =
         fmt::format("`nibble fixshape {} -o fixed.onnx {}`", Quoted(options.file), FixingOptions(open));
-    f.next = fixed_only ? command + ", with your sizes" : "for a device that wants fixed shapes: " + command;
+    f.next = fixed_only ? command + ", with your sizes" : "for a device of fixed shapes: " + command;
     out.push_back(std::move(f));
     return;
   }
@@ -139,7 +154,7 @@ void LintUse(const Model& model, std::vector<Finding>& out) {
     out.push_back(Finding::Of(FindingId::kInputUnused, Count(inputs.size(), "input") + " that nothing reads", inputs));
   }
   if (!constants.empty()) {
-    const std::string size = bytes >= 1 << 20 ? ", " + MiB(bytes) : "";
+    const std::string size = fmt::format(", {}", SizeText(bytes));
     out.push_back(Finding::Of(FindingId::kInitializerUnused,
                               Count(constants.size(), "constant") + " that nothing reads" + size, constants));
   }

@@ -10,7 +10,10 @@ void LintNames(const std::vector<PlacedNode>& nodes, std::vector<Finding>& out) 
   std::vector<std::string> unnamed, repeated;
   std::map<std::pair<const Graph*, std::string_view>, size_t> seen;
   size_t sharing = 0;
+  size_t counted = 0;
   for (const PlacedNode& placed : nodes) {
+    if (placed.node().op_type == "Constant") continue;  // weights, known by their own names
+    ++counted;
     const std::string& name = placed.node().name;
     if (name.empty()) {
       unnamed.push_back(placed.graph->NodeLabel(placed.id));
@@ -21,8 +24,7 @@ void LintNames(const std::vector<PlacedNode>& nodes, std::vector<Finding>& out) 
   }
   if (!unnamed.empty()) {
     out.push_back(Finding::Of(FindingId::kNodeUnnamed,
-                              fmt::format("{} of {} without a name", unnamed.size(), Count(nodes.size(), "node")),
-                              unnamed));
+                              fmt::format("{} of {} without a name", unnamed.size(), Count(counted, "node")), unnamed));
   }
   if (!repeated.empty()) {
     out.push_back(Finding::Of(FindingId::kNodeRepeatedName,

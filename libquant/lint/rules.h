@@ -17,9 +17,9 @@ struct PlacedNode {
 };
 std::vector<PlacedNode> NodesEverywhere(const Model& model);
 
-// "1 node", "3 nodes"; "1.5 MiB".
+// "1 node", "3 nodes"; "512 B", "1.5 MiB".
 std::string Count(size_t n, std::string_view what);
-std::string MiB(int64_t bytes);
+std::string SizeText(int64_t bytes);
 
 // Soundness: ONNX's checker, inference, our verifier. Infers shapes.
 void LintSoundness(Model& model, std::vector<Finding>& out);

@@ -15,11 +15,13 @@ constexpr int64_t kLargeBytes = 64 << 10;
 constexpr int64_t kFewElements = 1024;
 // A code of 8 bits and one scale for all: magnitudes below half a step, the largest / 254, become 0.
 constexpr double kRange = 254;
+constexpr double kLeastNormalHalf = 1.0 / (1 << 14);
 
 struct Weight {
   const Value* value;
   const Graph* graph;
   bool weighted = false;  // of a convolution, product or recurrent layer
+  bool divisor = false;
   WeightStats stats;
   const Tensor& tensor() const { return *value->constant; }
 };
@@ -32,6 +34,8 @@ bool IsWeightOf(const Node& node, int32_t input) {
   return recurrent != nullptr &&
          std::find(recurrent->weights.begin(), recurrent->weights.end(), input) != recurrent->weights.end();
 }
+
+bool IsDivisorOf(const Node& node, int32_t input) { return node.op_type == "Div" && input == 1; }
 
 bool HasReader(const Graph& graph, const Value& value, const auto& is) {
   return std::any_of(value.uses.begin(), value.uses.end(),
@@ -46,7 +50,7 @@ std::vector<Weight> WeightsOf(const Model& model) {
       const Value& value = graph.value(v);
       if (value.removed || !value.constant) continue;
       if (!value.constant->is_owned() && value.constant->file_range() == nullptr) continue;
-      out.push_back({&value, &graph, HasReader(graph, value, IsWeightOf), {}});
+      out.push_back({&value, &graph, HasReader(graph, value, IsWeightOf), HasReader(graph, value, IsDivisorOf), {}});
     }
   };
   add(model.graph);
@@ -60,8 +64,9 @@ class WeightRules {
 
   void Run() {
     NonFinite();
-    Each(FindingId::kWeightAllZero, "weight of zeros",
-         [](const Weight& w) { return w.weighted && w.tensor().size() > 0 && w.stats.zeros == w.tensor().size(); });
+    Each(FindingId::kWeightAllZero, "weight of zeros", [](const Weight& w) {
+      return w.weighted && w.tensor().size() > 0 && w.stats.zeros + w.stats.denormals == w.tensor().size();
+    });
     Each(FindingId::kWeightConstant, "weight of one number", [](const Weight& w) {
       return w.weighted && w.tensor().size() >= kFewElements && w.stats.uniform && w.stats.zeros == 0 &&
              w.stats.largest > 0;
@@ -72,7 +77,9 @@ class WeightRules {
             [](const Weight& w) { return IsHalf(w) ? 0 : w.stats.half_overflows; });
     Counted(FindingId::kWeightHalfUnderflow, "with elements that are 0 in float16", [](const Weight& w) {
       const int64_t n = IsHalf(w) ? 0 : w.stats.half_underflows;
-      return w.tensor().size() == 1 || n * 100 > w.tensor().size() ? n : 0;
+      // Beside larger elements what is lost is less than float16's rounding of those.
+      const bool matters = w.tensor().size() == 1 || w.divisor || w.stats.largest < kLeastNormalHalf;
+      return matters ? n : 0;
     });
     Int64Tables();
   }
@@ -132,7 +139,7 @@ class WeightRules {
     for (const Weight& w : weights_) {
       const WeightStats& s = w.stats;
       if (!w.weighted || w.tensor().size() < kFewElements || !s.median || s.largest <= kRange * *s.median) continue;
-      where.push_back(fmt::format("{}: {:.3g} is {:.0f} times the median", Label(w), s.largest, s.largest / *s.median));
+      where.push_back(fmt::format("{}: {:.3g} is {:.3g} times the median", Label(w), s.largest, s.largest / *s.median));
     }
     Add(FindingId::kWeightRange, "weight", "with a few large elements", std::move(where));
   }
@@ -182,14 +189,14 @@ Status LintDuplicates(const std::vector<Weight>& weights, std::vector<Finding>& 
       ++same;
     }
     if (same == 0) continue;
-    where.push_back(fmt::format("{}, {} each", names, MiB(group[0]->tensor().byte_size())));
+    where.push_back(fmt::format("{}, {} each", names, SizeText(group[0]->tensor().byte_size())));
     copies += same;
     bytes += same * group[0]->tensor().byte_size();
   }
   if (where.empty()) return OkStatus();
   out.push_back(Finding::Of(
       FindingId::kWeightDuplicate,
-      fmt::format("{} {} of other constants, ", copies, copies == 1 ? "copy" : "copies") + MiB(bytes), where));
+      fmt::format("{} {} of other constants, ", copies, copies == 1 ? "copy" : "copies") + SizeText(bytes), where));
   return OkStatus();
 }
 

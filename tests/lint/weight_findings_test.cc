@@ -57,6 +57,7 @@ TEST_CASE("weights of zeros or of one number, but not biases") {
   const Tensor zero_bias = Floats({32}, std::vector<float>(32, 0.0f));
   CHECK(Found(ProductOf(std::vector<float>(2048, 0.0f)), "weight.all-zero").size() == 1);
   CHECK(Found(ProductOf(std::vector<float>(2048, -0.0f)), "weight.all-zero").size() == 1);
+  CHECK(Found(ProductOf(std::vector<float>(2048, 1e-40f)), "weight.all-zero").size() == 1);
   CHECK(Found(Product(Floats({64, 32}, Wave(2048)), zero_bias), "weight.all-zero").empty());
   CHECK(Found(ProductOf(std::vector<float>(2048, 0.25f)), "weight.constant").size() == 1);
   CHECK(Found(ProductOf(std::vector<float>(2048, 0.0f)), "weight.constant").empty());
@@ -85,7 +86,14 @@ TEST_CASE("denormals, and what float16 does to constants") {
   CHECK(Found(epsilon(1e-12f), "weight.float16-underflow").size() == 1);
   CHECK(Found(epsilon(std::ldexp(1.0f, -25)), "weight.float16-underflow").size() == 1);
   CHECK(Found(epsilon(std::ldexp(1.001f, -25)), "weight.float16-underflow").empty());
-  CHECK(Found(ProductOf(WaveWith(9, 1e-12f)), "weight.float16-underflow").empty());  // one of many
+  CHECK(Found(ProductOf(WaveWith(9, 1e-12f)), "weight.float16-underflow").empty());  // beside larger ones
+  std::vector<float> tiny = Wave(2048);
+  for (float& v : tiny) v *= 1e-7f;
+  CHECK(Found(ProductOf(tiny), "weight.float16-underflow").size() == 1);
+  Model divided = ModelOf("g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 1e-9}> { [d] y = Div(x, w) }");
+  CHECK(Found(divided, "weight.float16-underflow").size() == 1);
+  divided = ModelOf("g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 1e-9}> { [d] y = Mul(x, w) }");
+  CHECK(Found(divided, "weight.float16-underflow").empty());
 }
 
 TEST_CASE("constants stored twice, of 64 KiB and more") {
@@ -95,7 +103,7 @@ TEST_CASE("constants stored twice, of 64 KiB and more") {
   std::vector<float> values = Wave(128 * 128);
   SetConstant(model, "a", Floats({128, 128}, values));
   SetConstant(model, "b", Floats({128, 128}, values));
-  CHECK(Found(model, "weight.duplicate").at(0).where.at(0) == "a = b, 0.0625 MiB each");
+  CHECK(Found(model, "weight.duplicate").at(0).where.at(0) == "a = b, 64.0 KiB each");
   values[5] += 1;
   SetConstant(model, "b", Floats({128, 128}, values));
   CHECK(Found(model, "weight.duplicate").empty());
