@@ -85,7 +85,10 @@ void CommonArgs::Warn(const std::string& text) const {
 void SampleArgs::Declare(Args& args) {
   args.Group("Samples");
   args.Value("--data", "PATH", &data_,
-             "samples: an .npz with one array per input, a folder of .npz or .npy, or ONNX test_data_set_* folders");
+             "samples: an .npz with one array per input, a folder of .npz or .npy, or ONNX test_data_set_* folders. "
+             "Arrays longer than the model's leading dimension of 1 (or dynamic) are split: 400 rows are 400 samples, "
+             "run one by one; they are one sample where another input has that batch on another axis, and each .npz "
+             "of a folder is one. Inputs that are sequences or optionals come from test_data_set_* folders only");
   args.Value("--random", "N", &random_, "N seeded random samples instead");
   args.Value("--seed", "S", &seed_, "of --random; default 0. The same numbers on every machine");
   args.Value("--dynamic-dim", "N", &dynamic_dim_,

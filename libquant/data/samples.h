@@ -30,9 +30,12 @@ using TensorFileReader = std::function<StatusOr<std::pair<std::string, Tensor>>(
 
 // An .npz holds one array per input; when the model's first dimension is dynamic or 1 and the array is longer, each
 // index along it is one sample (of leading dim 1), else the archive is one sample. Arrays that are no longer than that
-// go with every sample. A folder of .npz: one sample each, whole, in name order; a folder of .npy: INPUT.npy files, as
-// one .npz; a single .npy for a model of one input. A folder with test_data_set_* (or being one): input_N.pb by name
-// where all files name inputs, else by position.
+// go with every sample. The archive is one sample too, all rows at once, when the batch lies on another axis of some
+// input: one past the first, not fixed in the model, as long as there are rows, and of the name of the dynamic first
+// dimension that would be split; where either has no name, only in inputs whose first dimension is fixed (a state
+// [2, ?, 128] beside rows [?, 512]). A folder of .npz: one sample each, whole, in name order; a folder of .npy:
+// INPUT.npy files, as one .npz; a single .npy for a model of one input. A folder with test_data_set_* (or being one):
+// input_N.pb by name where all files name inputs, else by position; what kind of value a file holds goes by position.
 // Arrays named "label" or "labels" are passed over; any other that is no input is an error.
 // DataError, saying which names, dtypes or dims were wanted and which were found, when they don't fit.
 StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path, std::vector<InputSpec> inputs,
