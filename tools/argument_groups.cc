@@ -49,6 +49,18 @@ Status CheckFolder(const std::string& output) {
 
 }  // namespace
 
+// Reads stored values as what the model's inputs and outputs are.
+TensorFileReader ReaderFor(const Graph& graph) {
+  std::vector<ValueId> inputs;
+  for (ValueId v : graph.main().inputs) {
+    if (!graph.value(v).is_initializer) inputs.push_back(v);
+  }
+  return [&graph, inputs](const std::string& path, FileSlot slot) {
+    const std::vector<ValueId>& values = slot.output ? graph.main().outputs : inputs;
+    return slot.index < values.size() ? ReadValueFile(path, graph.value(values[slot.index])) : ReadTensorFile(path);
+  };
+}
+
 void CommonArgs::Declare(Args& args) {
   args.Group("General");
   args.Value("--threads", "N", &threads_, "threads to use; 0, the default, is all cores. Results don't depend on it");
@@ -109,7 +121,7 @@ Status SampleArgs::Check(const Args& args, bool needed) const {
 
 StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) const {
   std::vector<InputSpec> inputs = RequiredInputs(model);
-  if (data_) return OpenSamples(*data_, std::move(inputs), ReadTensorFile);
+  if (data_) return OpenSamples(*data_, std::move(inputs), ReaderFor(model.graph));
   return RandomSamples(*random_, static_cast<uint64_t>(seed_), std::move(inputs), dynamic_dim_);
 }
 

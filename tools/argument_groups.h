@@ -51,6 +51,7 @@ class SampleArgs {
     return out;
   }
   const std::optional<std::string>& data() const { return data_; }
+  // The model must outlive the source.
   StatusOr<std::unique_ptr<SampleSource>> Open(const Model& model) const;
   // "--data heldout.npz", "--random 8 --seed 1".
   std::string Describe() const;

@@ -25,8 +25,15 @@ class SampleSource {
   virtual StatusOr<NamedTensors> LoadExpected(int64_t) { return NamedTensors{}; }
 };
 
-// Reads a serialized TensorProto; given by whoever may see ONNX types.
-using TensorFileReader = std::function<StatusOr<std::pair<std::string, Tensor>>(const std::string& path)>;
+// Which of a model's inputs (those a caller feeds) or outputs the numbered file input_N.pb or output_N.pb is, by its
+// position among them.
+struct FileSlot {
+  bool output = false;
+  size_t index = 0;
+};
+// Name and value of a serialized tensor, sequence or optional; given by whoever may see ONNX types and the model's.
+using TensorFileReader =
+    std::function<StatusOr<std::pair<std::string, Tensor>>(const std::string& path, FileSlot slot)>;
 
 // An .npz holds one array per input; when the model's first dimension is dynamic or 1 and the array is longer, each
 // index along it is one sample (of leading dim 1), else the archive is one sample. Arrays that are no longer than that

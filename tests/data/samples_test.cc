@@ -16,7 +16,7 @@ Dim Fixed(int64_t n) { return {n, {}}; }
 InputSpec Spec(const std::string& name, DType dtype, Shape shape) { return {name, dtype, std::move(shape), 0}; }
 
 // Stands in for ONNX's tensor files: a .npy with the name, "=", in front.
-StatusOr<std::pair<std::string, Tensor>> FakeTensorFile(const std::string& path) {
+StatusOr<std::pair<std::string, Tensor>> FakeTensorFile(const std::string& path, FileSlot) {
   const std::string bytes = ReadBytes(path);
   const size_t split = bytes.find('=');
   if (split == std::string::npos) return DataError("{} is no tensor", path);
