@@ -160,7 +160,7 @@ class RunTool : public Tool {
       if (dump_) RETURN_IF_ERROR(dump_->BeginSample(i));
       const auto begin = std::chrono::steady_clock::now();
       StatusOr<NamedTensors> got = session.Run(feeds, hooks);
-      if (!got.ok()) return WithContext(got.status(), fmt::format("sample {}", i));
+      if (!got.ok()) return InSample(got.status(), source, i);
       seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
       if (dump_) RETURN_IF_ERROR(dump_->EndSample());
       RETURN_IF_ERROR(WithContext(Take(*got), fmt::format("sample {}", i)));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ class SampleSource {
   // Outputs stored with sample i (test_data_set_*/output_*.pb, in order, under the names that the files give), else
   // empty.
   virtual StatusOr<NamedTensors> LoadExpected(int64_t) { return NamedTensors{}; }
+  // Sizes of the model's dynamic dimensions that nobody gave and this source chose: "batch=1, x.2=8". Empty for none.
+  virtual std::string ChosenSizes() const { return ""; }
 };
 
 // Which of a model's inputs (those a caller feeds) or outputs the numbered file input_N.pb or output_N.pb is, by its
@@ -48,14 +51,25 @@ using TensorFileReader =
 StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path, std::vector<InputSpec> inputs,
                                                     TensorFileReader reader);
 
+// Sizes of the dynamic dimensions of random samples.
+struct RandomDims {
+  int64_t others = 8;  // of those that nothing else sizes
+  // By the model's name of the dimension, or by INPUT.AXIS where it has none; each is one of DynamicDims.
+  std::map<std::string, int64_t> named = {};
+};
+
+// What the dynamic dimensions of inputs are called: their names, and "x.2" for axis 2 of x where there is none. In the
+// inputs' order, unique.
+std::vector<std::string> DynamicDims(const std::vector<InputSpec>& inputs);
+
 // Seeded random, the same on every machine; sample i does not depend on the others, nor an input on the order of
 // inputs. Floats are uniform in [-1, 1); ids uniform within their bound; integers without a bound, such as masks, are 1
 // three times out of four, else 0, and never all 0 along the last axis; bools are either.
-// A leading dynamic dim is 1, other dynamic dims `dynamic_dim`, the same for dims of equal name. A name such as
-// "past + seq" is the sum of its parts, "total_X" the sum of "past_X" and "X" when inputs have those.
-// Load is DataError for an input without known rank or type.
+// A leading dynamic dim is 1, others as `dims` says, the same for dims of equal name. A name such as "past + seq" is
+// the sum of its parts, "total_X" the sum of "past_X" and "X" when inputs have those, unless `dims` names them. Load is
+// DataError for an input without known rank or type.
 std::unique_ptr<SampleSource> RandomSamples(int64_t count, uint64_t seed, std::vector<InputSpec> inputs,
-                                            int64_t dynamic_dim = 8);
+                                            const RandomDims& dims = {});
 
 // Integer labels, one per sample: a 1-D .npy of integers, or text with one number a line.
 StatusOr<std::vector<int64_t>> ReadLabels(const std::string& path);
