@@ -53,6 +53,10 @@ std::string Numbered(const std::string& path, size_t i) {
   return fmt::format("{}_{}.npz", path.substr(0, path.size() - 4), i);
 }
 
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -88,7 +92,8 @@ class RunTool : public Tool {
     args.Value("--rtol", "R", &rtol_, "relative tolerance of --expect; default 1e-3");
     args.Value("--atol", "A", &atol_, "absolute tolerance of --expect; default 1e-5");
     args.Group("Looking inside");
-    args.Flag("--profile", &profile_wanted_, "say how long each node and each operator took");
+    args.Flag("--profile", &profile_wanted_,
+              "say how long each node and each operator took; of If, Loop and Scan without the nodes of their bodies");
     args.Value("--dump", "PATTERN", &dump_patterns_,
                "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often");
     args.Value("--dump-to", "FOLDER", &dump_folder_, "where --dump writes; a new or an empty folder");
@@ -146,7 +151,12 @@ class RunTool : public Tool {
       hooks.timed = [this](std::span<const NodeId> nodes, double seconds) { profile_->Add(nodes, seconds); };
     }
     if (dump_) {
-      hooks.probe = [this](const std::string& name, const Tensor& tensor) { return dump_->Write(name, tensor); };
+      hooks.probe = [this](const std::string& name, const Tensor& tensor) {
+        const auto begin = std::chrono::steady_clock::now();
+        Status status = dump_->Write(name, tensor);
+        dump_seconds_ += SecondsSince(begin);
+        return status;
+      };
       hooks.chosen = [this](const std::string& name) { return dump_->Chosen(name); };
     }
     return hooks;
@@ -158,10 +168,11 @@ class RunTool : public Tool {
     for (int64_t i = 0; i < source.count(); ++i) {
       ASSIGN_OR_RETURN(NamedTensors feeds, source.Load(i));
       if (dump_) RETURN_IF_ERROR(dump_->BeginSample(i));
+      dump_seconds_ = 0;
       const auto begin = std::chrono::steady_clock::now();
       StatusOr<NamedTensors> got = session.Run(feeds, hooks);
       if (!got.ok()) return InSample(got.status(), source, i);
-      seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      seconds_.push_back(SecondsSince(begin) - dump_seconds_);
       if (dump_) RETURN_IF_ERROR(dump_->EndSample());
       RETURN_IF_ERROR(WithContext(Take(*got), fmt::format("sample {}", i)));
       if (expect_) RETURN_IF_ERROR(WithContext(Compare(source, i, *got), fmt::format("sample {}", i)));
@@ -306,7 +317,8 @@ class RunTool : public Tool {
   std::unique_ptr<Dump> dump_;
   std::vector<NamedTensors> runs_;
   std::vector<OutputSummary> summaries_;
-  std::vector<double> seconds_;
+  double dump_seconds_ = 0;      // of the sample that is under way
+  std::vector<double> seconds_;  // by sample, without the writing of --dump
   std::vector<std::string> written_;
 };
 
