@@ -69,8 +69,10 @@ class RunTool : public Tool {
   ToolInfo Info() const override {
     return {"run",
             "run samples through a model and write its outputs",
-            "Runs a model on Nibble's executor, sample by sample. Outputs go to an .npz under the model's own output "
-            "names. With several samples, outputs of leading dimension 1 are stacked along it; when they cannot be, "
+            "Runs a model on Nibble's executor, sample by sample. With -o, outputs go to an .npz under the model's own "
+            "output names, bfloat16 as float32 and types of less than a byte as int8 or uint8, as NumPy has none of "
+            "them; without it nothing is written. With several samples, outputs of leading dimension 1 are stacked "
+            "along it; when they cannot be, "
             "each sample gets a file of its own: OUT_0.npz, OUT_1.npz, and so on.\n"
             "With --dump, tensors inside the model whose name, or whose node's name, matches are written as they are "
             "made, one .npy file each, "
@@ -87,7 +89,7 @@ class RunTool : public Tool {
     args.Positional("MODEL", &path_, "the ONNX file");
     samples_.Declare(args);
     args.Group("Outputs");
-    args.Value("-o,--output", "FILE.npz", &output_, "where outputs go");
+    args.Value("-o,--output", "FILE.npz", &output_, "where outputs go; nothing is written without it");
     args.Flag("--expect", &expect_, "compare with the outputs stored beside the samples");
     args.Value("--rtol", "R", &rtol_, "relative tolerance of --expect; default 1e-3");
     args.Value("--atol", "A", &atol_, "absolute tolerance of --expect; default 1e-5");
@@ -95,7 +97,8 @@ class RunTool : public Tool {
     args.Flag("--profile", &profile_wanted_,
               "say how long each node and each operator took; of If, Loop and Scan without the nodes of their bodies");
     args.Value("--dump", "PATTERN", &dump_patterns_,
-               "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often");
+               "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often. Only "
+               "what nodes make is written: no weights, no inputs, nothing that is computed from constants alone");
     args.Value("--dump-to", "FOLDER", &dump_folder_, "where --dump writes; a new or an empty folder");
     args.Group("Limits");
     args.Value("--max-body-runs", "N", &max_body_runs_,
@@ -113,6 +116,9 @@ class RunTool : public Tool {
     if (common_.report()) outputs.push_back(*common_.report());
     RETURN_IF_ERROR(CheckOutputs(outputs, {&model}, samples_.data()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(model));
+    if (max_body_runs_ && model.graph.region_count() == 1) {
+      return UsageError("--max-body-runs has no effect: the model has no If, Loop or Scan");
+    }
     SessionOptions limits;
     if (max_body_runs_) limits.max_body_runs = *max_body_runs_;
     ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(path_, model, limits));
@@ -121,6 +127,10 @@ class RunTool : public Tool {
       ASSIGN_OR_RETURN(dump_, Dump::Open(model.graph, *dump_folder_, dump_patterns_));
     }
     RETURN_IF_ERROR(RunAll(*session, *source));
+    if (dump_ && dump_->never_made() > 0) {
+      common_.Warn(fmt::format("{} tensors that --dump matches were not made: constant, or in a branch not taken",
+                               Grouped(dump_->never_made())));
+    }
     RETURN_IF_ERROR(WriteOutputs(model, source->count()));
     RETURN_IF_ERROR(common_.Emit(TextReport(), JsonReport()));
     return Verdict();
@@ -246,12 +256,7 @@ class RunTool : public Tool {
     text += table.Render();
     if (written_.size() == 1) text += "written: " + written_[0] + "\n";
     if (written_.size() > 1) text += fmt::format("written: {} to {}\n", written_.front(), written_.back());
-    if (dump_) {
-      text += fmt::format("dumped: {} tensors to {}\n", Grouped(dump_->files()), *dump_folder_);
-      if (dump_->never_made() > 0) {
-        text += fmt::format("{} that match were not made: constant, or in a branch not taken\n", dump_->never_made());
-      }
-    }
+    if (dump_) text += fmt::format("dumped: {} tensors to {}\n", Grouped(dump_->files()), *dump_folder_);
     if (profile_) text += profile_->Text(TotalSeconds());
     return text;
   }
