@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 
@@ -47,6 +49,18 @@ Status CheckFolder(const std::string& output) {
   return OkStatus();
 }
 
+// Reads stored values as what the model's inputs and outputs are.
+TensorFileReader ReaderFor(const Graph& graph) {
+  std::vector<ValueId> inputs;
+  for (ValueId v : graph.main().inputs) {
+    if (!graph.value(v).is_initializer) inputs.push_back(v);
+  }
+  return [&graph, inputs](const std::string& path, FileSlot slot) {
+    const std::vector<ValueId>& values = slot.output ? graph.main().outputs : inputs;
+    return slot.index < values.size() ? ReadValueFile(path, graph.value(values[slot.index])) : ReadTensorFile(path);
+  };
+}
+
 }  // namespace
 
 void CommonArgs::Declare(Args& args) {
@@ -85,29 +99,72 @@ void CommonArgs::Warn(const std::string& text) const {
 void SampleArgs::Declare(Args& args) {
   args.Group("Samples");
   args.Value("--data", "PATH", &data_,
-             "samples: an .npz with one array per input, a folder of .npz or .npy, or ONNX test_data_set_* folders");
+             "samples: an .npz with one array per input, a folder of .npz or .npy, or ONNX test_data_set_* folders. "
+             "Arrays longer than the model's leading dimension of 1 (or dynamic) are split: 400 rows are 400 samples, "
+             "run one by one; they are one sample where another input has that batch on another axis, and each .npz "
+             "of a folder is one. Inputs that are sequences or optionals come from test_data_set_* folders only");
   args.Value("--random", "N", &random_, "N seeded random samples instead");
   args.Value("--seed", "S", &seed_, "of --random; default 0. The same numbers on every machine");
   args.Value("--dynamic-dim", "N", &dynamic_dim_,
              "size that --random gives to dynamic dimensions other than a leading one; default 8");
+  args.Value("--dim", "NAME=N", &dims_,
+             "size that --random gives to the dynamic dimension of this name in the model, or, where it has none, to "
+             "INPUT.AXIS, as in x.2=640; may be repeated");
 }
 
 Status SampleArgs::Check(const Args& args, bool needed) const {
   if (data_ && random_) return UsageError("--data and --random exclude each other");
   if (needed && !given()) return UsageError("samples are missing: give --data PATH or --random N");
-  for (const char* name : {"--seed", "--dynamic-dim"}) {
+  for (const char* name : {"--seed", "--dynamic-dim", "--dim"}) {
     if (args.Given(name) && !random_) return UsageError("{} has no effect without --random", name);
   }
   if (random_ && *random_ < 1) return UsageError("--random takes the number of samples, 1 or more");
   if (seed_ < 0) return UsageError("--seed takes 0 or more");
   if (dynamic_dim_ < 1) return UsageError("--dynamic-dim takes 1 or more");
-  return OkStatus();
+  return ParseDims().status();
+}
+
+StatusOr<RandomDims> SampleArgs::ParseDims() const {
+  RandomDims out;
+  out.others = dynamic_dim_;
+  for (const std::string& text : dims_) {
+    const size_t equals = text.rfind('=');
+    int64_t size = -1;
+    if (equals != std::string::npos) {
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data() + equals + 1, end, size);
+      if (error != std::errc() || stop != end) size = -1;
+    }
+    if (size < 0 || equals == 0)
+      return UsageError("--dim takes NAME=N, a name and a size of 0 or more, not '{}'", text);
+    const std::string name = text.substr(0, equals);
+    if (!out.named.emplace(name, size).second) return UsageError("--dim {}: it is given twice", name);
+  }
+  return out;
 }
 
 StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) const {
   std::vector<InputSpec> inputs = RequiredInputs(model);
-  if (data_) return OpenSamples(*data_, std::move(inputs), ReadTensorFile);
-  return RandomSamples(*random_, static_cast<uint64_t>(seed_), std::move(inputs), dynamic_dim_);
+  if (data_) return OpenSamples(*data_, std::move(inputs), ReaderFor(model.graph));
+  ASSIGN_OR_RETURN(const RandomDims dims, ParseDims());
+  const std::vector<std::string> known = DynamicDims(inputs);
+  for (const auto& [name, size] : dims.named) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (known.empty()) return UsageError("--dim {}={} has no effect: no input has a dynamic dimension", name, size);
+    std::string list;
+    for (const std::string& dim : known) list += (list.empty() ? "" : ", ") + dim;
+    return UsageError("--dim {}={}: no input has a dynamic dimension of that name; there {} {}", name, size,
+                      known.size() == 1 ? "is" : "are", list);
+  }
+  return RandomSamples(*random_, static_cast<uint64_t>(seed_), std::move(inputs), dims);
+}
+
+Status InSample(const Status& status, const SampleSource& source, int64_t i) {
+  const std::string sizes = source.ChosenSizes();
+  const Status where = WithContext(status, fmt::format("sample {}", i));
+  if (status.ok() || sizes.empty()) return where;
+  return Status(status.code(), Message(where) + "; sizes of dynamic dimensions were chosen: " + sizes +
+                                   "; --dynamic-dim N or --dim NAME=N choose others");
 }
 
 std::string SampleArgs::Describe() const {

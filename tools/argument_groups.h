@@ -37,7 +37,7 @@ class CommonArgs {
   std::optional<std::string> report_;
 };
 
-// --data PATH | --random N --seed S --dynamic-dim N.
+// --data PATH | --random N --seed S --dynamic-dim N --dim NAME=N.
 class SampleArgs {
  public:
   void Declare(Args& args);
@@ -51,6 +51,7 @@ class SampleArgs {
     return out;
   }
   const std::optional<std::string>& data() const { return data_; }
+  // The model must outlive the source.
   StatusOr<std::unique_ptr<SampleSource>> Open(const Model& model) const;
   // "--data heldout.npz", "--random 8 --seed 1".
   std::string Describe() const;
@@ -59,8 +60,13 @@ class SampleArgs {
   std::optional<std::string> data_;
   std::optional<int64_t> random_;
   int64_t seed_ = 0;
+  StatusOr<RandomDims> ParseDims() const;
   int64_t dynamic_dim_ = 8;
+  std::vector<std::string> dims_;  // "NAME=N"
 };
+
+// What went wrong in a run of sample `i`; of random samples also which sizes were chosen for them, as others may do.
+Status InSample(const Status& status, const SampleSource& source, int64_t i);
 
 // A session on the model; when operators lack a kernel, the error also says which tools still work.
 StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model,

@@ -150,9 +150,9 @@ StatusOr<DiffReport> CompareModels(const NamedModel& reference, const NamedModel
     const std::string where = fmt::format("sample {}", i);
     ASSIGN_OR_RETURN(NamedTensors feeds, samples.Load(i));
     StatusOr<NamedTensors> a = ours->Run(feeds);
-    if (!a.ok()) return WithContext(a.status(), reference.path + ": " + where);
+    if (!a.ok()) return WithContext(InSample(a.status(), samples, i), reference.path);
     StatusOr<NamedTensors> b = theirs->Run(feeds);
-    if (!b.ok()) return WithContext(b.status(), candidate.path + ": " + where);
+    if (!b.ok()) return WithContext(InSample(b.status(), samples, i), candidate.path);
     RETURN_IF_ERROR(WithContext(AddSample(*a, *b, report), where));
     if (counter.active()) {
       if (i == 0) RETURN_IF_ERROR(counter.Choose(names, *a));

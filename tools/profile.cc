@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "libquant/report/table.h"
 #include "tools/units.h"
@@ -26,6 +27,7 @@ void Profile::Add(std::span<const NodeId> nodes, double seconds) {
   row.seconds += seconds;
   row.with.clear();
   for (NodeId n : nodes.subspan(1)) {
+    within_.emplace(n, nodes[0]);
     if (!row.with.empty()) row.with += ", ";
     row.with += graph_.node(n).op_type;
   }
@@ -65,12 +67,30 @@ std::vector<Profile::Operator> Profile::SlowestOperators() const {
   return out;
 }
 
+double Profile::InNodes() const {
+  return std::accumulate(rows_.begin(), rows_.end(), 0.0, [](double sum, const Row& row) { return sum + row.seconds; });
+}
+
+std::map<std::pair<std::string, std::string>, int64_t> Profile::DoneWithin() const {
+  std::map<std::pair<std::string, std::string>, int64_t> out;
+  for (const auto& [node, first] : within_) ++out[{graph_.node(node).op_type, graph_.node(first).op_type}];
+  return out;
+}
+
 std::string Profile::Text(double total) const {
   Table operators({"operator", "nodes", "calls", "ms", "of the time"});
   for (const Operator& op : SlowestOperators()) {
     operators.AddRow({op.name, Grouped(op.nodes), Grouped(op.row.calls), Milliseconds(op.row.seconds),
                       Share(op.row.seconds, total)});
   }
+  const double other = std::max(0.0, total - InNodes());
+  operators.AddRow({"(in no node)", "", "", Milliseconds(other), Share(other, total)});
+  operators.AddRow({"(total)", "", "", Milliseconds(total), Share(total, total)});
+  std::string parts;
+  for (const auto& [names, count] : DoneWithin()) {
+    parts += fmt::format("{}{} {} in {}", parts.empty() ? "" : ", ", Grouped(count), names.first, names.second);
+  }
+  if (!parts.empty()) parts = "done within the operator before, and in its time: " + parts + "\n";
   Table nodes({"node", "operator", "calls", "ms", "of the time"});
   const std::vector<NodeId> order = SlowestNodes();
   for (size_t i = 0; i < std::min(kNodesShown, order.size()); ++i) {
@@ -78,7 +98,7 @@ std::string Profile::Text(double total) const {
     nodes.AddRow({Shortened(graph_.NodeLabel(order[i]), kLongestName), OperatorOf(order[i]), Grouped(row.calls),
                   Milliseconds(row.seconds), Share(row.seconds, total)});
   }
-  std::string text = fmt::format("\n{}\n{}", operators.Render(), nodes.Render());
+  std::string text = fmt::format("\n{}{}\n{}", operators.Render(), parts, nodes.Render());
   if (order.size() > kNodesShown)
     text += fmt::format("and {} nodes more (--json has all)\n", order.size() - kNodesShown);
   return text;
@@ -101,7 +121,16 @@ Json Profile::ToJson(double total) const {
                      .Set("calls", row.calls)
                      .Set("seconds", row.seconds));
   }
-  return Json::Object().Set("seconds", total).Set("operators", operators).Set("nodes", nodes);
+  Json within = Json::Array();
+  for (const auto& [names, count] : DoneWithin()) {
+    within.Append(Json::Object().Set("operator", names.first).Set("in", names.second).Set("nodes", count));
+  }
+  return Json::Object()
+      .Set("seconds", total)
+      .Set("in_no_node_seconds", std::max(0.0, total - InNodes()))
+      .Set("operators", operators)
+      .Set("nodes", nodes)
+      .Set("done_within", within);
 }
 
 }  // namespace quant

@@ -1,8 +1,11 @@
 // Where a run's time goes: by node and by operator.
 #pragma once
 
+#include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libquant/ir/graph.h"
@@ -14,12 +17,14 @@ class Profile {
  public:
   explicit Profile(const Graph& graph) : graph_(graph), rows_(static_cast<size_t>(graph.node_count())) {}
 
-  // One run of the first node, with those that were done with it. Nodes that hold bodies count the bodies' time too.
+  // One run of the first node, with those that were done with it: their own time, without the nodes of bodies.
   void Add(std::span<const NodeId> nodes, double seconds);
 
-  // Two tables, slowest first: operators, and the slowest nodes. `total` is the time of all runs.
+  // Two tables, slowest first: operators, which add up to `total`, the time of all runs; and the slowest nodes. Under
+  // them the operators that were done as a part of another.
   std::string Text(double total) const;
-  // {"operators": [...], "nodes": [...]}, every node that ran.
+  // {"seconds": ..., "in_no_node_seconds": ..., "operators": [...], "nodes": [...], "done_within": [...]}, every node
+  // that ran.
   Json ToJson(double total) const;
 
  private:
@@ -36,9 +41,13 @@ class Profile {
   std::vector<NodeId> SlowestNodes() const;
   std::vector<Operator> SlowestOperators() const;
   std::string OperatorOf(NodeId node) const;
+  double InNodes() const;
+  // Numbers of nodes done as a part of another, by their operator and that of the other.
+  std::map<std::pair<std::string, std::string>, int64_t> DoneWithin() const;
 
   const Graph& graph_;
-  std::vector<Row> rows_;  // by node
+  std::vector<Row> rows_;                       // by node
+  std::set<std::pair<NodeId, NodeId>> within_;  // a node, and the one it was done with
 };
 
 }  // namespace quant

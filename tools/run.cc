@@ -10,6 +10,7 @@
 #include "tools/dump.h"
 #include "tools/profile.h"
 #include "tools/progress.h"
+#include "tools/saved_outputs.h"
 #include "tools/tensor_stats.h"
 #include "tools/tool.h"
 #include "tools/units.h"
@@ -24,6 +25,7 @@ struct OutputSummary {
   Dims dims;         // of the first sample
   bool same = true;  // dims and dtype, in every sample
   TensorStats stats;
+  bool compared = false;
   ToleranceCheck check;
 };
 
@@ -48,9 +50,10 @@ std::optional<NamedTensors> Stacked(const std::vector<NamedTensors>& runs) {
   return out;
 }
 
-// "out.npz" -> "out_3.npz".
-std::string Numbered(const std::string& path, size_t i) {
-  return fmt::format("{}_{}.npz", path.substr(0, path.size() - 4), i);
+bool IsNpz(const std::string& path) { return path.size() >= 5 && path.substr(path.size() - 4) == ".npz"; }
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 double Median(std::vector<double> values) {
@@ -65,16 +68,19 @@ class RunTool : public Tool {
   ToolInfo Info() const override {
     return {"run",
             "run samples through a model and write its outputs",
-            "Runs a model on Nibble's executor, sample by sample. Outputs go to an .npz under the model's own output "
-            "names. With several samples, outputs of leading dimension 1 are stacked along it; when they cannot be, "
+            "Runs a model on Nibble's executor, sample by sample. With -o, outputs go to an .npz under the model's own "
+            "output names, bfloat16 as float32 and types of less than a byte as int8 or uint8, as NumPy has none of "
+            "them; without it nothing is written. With several samples, outputs of leading dimension 1 are stacked "
+            "along it; when they cannot be, "
             "each sample gets a file of its own: OUT_0.npz, OUT_1.npz, and so on.\n"
             "With --dump, tensors inside the model whose name, or whose node's name, matches are written as they are "
             "made, one .npy file each, "
             "with a list of them in FOLDER/sample_N/index.tsv.\n"
-            "With --expect, outputs are compared with those stored in test_data_set_* folders; exit code 1 when an "
-            "element is beyond atol + rtol * |expected|.",
+            "With --expect, outputs are compared with those stored in test_data_set_* folders, with --expect-npz with "
+            "those that -o wrote before; exit code 1 when an element is beyond atol + rtol * |expected|.",
             {"nibble run model.onnx --data samples.npz -o outputs.npz", "nibble run model.onnx --random 3 --seed 1",
-             "nibble run model.onnx --data test_data_set_0 --expect --rtol 1e-4", "# which node takes the time",
+             "nibble run model.onnx --data test_data_set_0 --expect --rtol 1e-4",
+             "nibble run other.onnx --random 3 --seed 1 --expect-npz outputs.npz", "# which node takes the time",
              "nibble run model.onnx --random 20 --profile", "# the tensors that attention makes, one .npy file each",
              "nibble run model.onnx --data samples.npz --dump 'attn' --dump-to tensors"}};
   }
@@ -83,14 +89,19 @@ class RunTool : public Tool {
     args.Positional("MODEL", &path_, "the ONNX file");
     samples_.Declare(args);
     args.Group("Outputs");
-    args.Value("-o,--output", "FILE.npz", &output_, "where outputs go");
+    args.Value("-o,--output", "FILE.npz", &output_, "where outputs go; nothing is written without it");
     args.Flag("--expect", &expect_, "compare with the outputs stored beside the samples");
-    args.Value("--rtol", "R", &rtol_, "relative tolerance of --expect; default 1e-3");
-    args.Value("--atol", "A", &atol_, "absolute tolerance of --expect; default 1e-5");
+    args.Value("--expect-npz", "FILE.npz", &expect_npz_,
+               "compare with outputs that -o FILE.npz wrote, or that others saved under the names of outputs, a row a "
+               "sample where there are several; outputs that are not in the file are not compared");
+    args.Value("--rtol", "R", &rtol_, "relative tolerance of the comparison; default 1e-3");
+    args.Value("--atol", "A", &atol_, "absolute tolerance of the comparison; default 1e-5");
     args.Group("Looking inside");
-    args.Flag("--profile", &profile_wanted_, "say how long each node and each operator took");
+    args.Flag("--profile", &profile_wanted_,
+              "say how long each node and each operator took; of If, Loop and Scan without the nodes of their bodies");
     args.Value("--dump", "PATTERN", &dump_patterns_,
-               "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often");
+               "write the tensors whose name, or whose node's name, matches this RE2 pattern; may be given often. Only "
+               "what nodes make is written: no weights, no inputs, nothing that is computed from constants alone");
     args.Value("--dump-to", "FOLDER", &dump_folder_, "where --dump writes; a new or an empty folder");
     args.Group("Limits");
     args.Value("--max-body-runs", "N", &max_body_runs_,
@@ -106,8 +117,14 @@ class RunTool : public Tool {
     std::vector<std::string> outputs;
     if (output_) outputs.push_back(*output_);
     if (common_.report()) outputs.push_back(*common_.report());
-    RETURN_IF_ERROR(CheckOutputs(outputs, {&model}, samples_.data()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(model));
+    if (expect_npz_) {
+      ASSIGN_OR_RETURN(saved_, SavedOutputs::Open(*expect_npz_, source->count()));
+    }
+    RETURN_IF_ERROR(CheckWritten(outputs, model));
+    if (max_body_runs_ && model.graph.region_count() == 1) {
+      return UsageError("--max-body-runs has no effect: the model has no If, Loop or Scan");
+    }
     SessionOptions limits;
     if (max_body_runs_) limits.max_body_runs = *max_body_runs_;
     ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(path_, model, limits));
@@ -116,6 +133,10 @@ class RunTool : public Tool {
       ASSIGN_OR_RETURN(dump_, Dump::Open(model.graph, *dump_folder_, dump_patterns_));
     }
     RETURN_IF_ERROR(RunAll(*session, *source));
+    if (dump_ && dump_->never_made() > 0) {
+      common_.Warn(fmt::format("{} tensors that --dump matches were not made: constant, or in a branch not taken",
+                               Grouped(dump_->never_made())));
+    }
     RETURN_IF_ERROR(WriteOutputs(model, source->count()));
     RETURN_IF_ERROR(common_.Emit(TextReport(), JsonReport()));
     return Verdict();
@@ -125,12 +146,16 @@ class RunTool : public Tool {
   Status CheckOptions(const Args& args) const {
     RETURN_IF_ERROR(common_.Apply());
     RETURN_IF_ERROR(samples_.Check(args, true));
-    if (output_ && (output_->size() < 5 || output_->substr(output_->size() - 4) != ".npz")) {
+    if (output_ && !IsNpz(*output_)) {
       return UsageError("--output {}: outputs are written as an .npz; the name must end so", *output_);
     }
     if (expect_ && !samples_.data()) return UsageError("--expect needs --data with stored outputs");
+    if (expect_ && expect_npz_) return UsageError("--expect and --expect-npz exclude each other");
+    if (expect_npz_ && !IsNpz(*expect_npz_))
+      return UsageError("--expect-npz {}: the name must end in .npz", *expect_npz_);
     for (const char* name : {"--rtol", "--atol"}) {
-      if (args.Given(name) && !expect_) return UsageError("{} has no effect without --expect", name);
+      if (args.Given(name) && !comparing())
+        return UsageError("{} has no effect without --expect or --expect-npz", name);
     }
     if (dump_patterns_.empty() == dump_folder_.has_value()) {
       return UsageError("--dump and --dump-to go together: which tensors, and the folder for them");
@@ -140,13 +165,29 @@ class RunTool : public Tool {
     return OkStatus();
   }
 
+  bool comparing() const { return expect_ || expect_npz_; }
+
+  // No file that is written is one that is read.
+  Status CheckWritten(const std::vector<std::string>& outputs, const Model& model) const {
+    RETURN_IF_ERROR(CheckOutputs(outputs, {&model}, samples_.data()));
+    for (const std::string& file : saved_ ? saved_->files() : std::vector<std::string>()) {
+      RETURN_IF_ERROR(CheckOutputs(outputs, {}, file));
+    }
+    return OkStatus();
+  }
+
   RunHooks Hooks() {
     RunHooks hooks;
     if (profile_) {
       hooks.timed = [this](std::span<const NodeId> nodes, double seconds) { profile_->Add(nodes, seconds); };
     }
     if (dump_) {
-      hooks.probe = [this](const std::string& name, const Tensor& tensor) { return dump_->Write(name, tensor); };
+      hooks.probe = [this](const std::string& name, const Tensor& tensor) {
+        const auto begin = std::chrono::steady_clock::now();
+        Status status = dump_->Write(name, tensor);
+        dump_seconds_ += SecondsSince(begin);
+        return status;
+      };
       hooks.chosen = [this](const std::string& name) { return dump_->Chosen(name); };
     }
     return hooks;
@@ -158,13 +199,14 @@ class RunTool : public Tool {
     for (int64_t i = 0; i < source.count(); ++i) {
       ASSIGN_OR_RETURN(NamedTensors feeds, source.Load(i));
       if (dump_) RETURN_IF_ERROR(dump_->BeginSample(i));
+      dump_seconds_ = 0;
       const auto begin = std::chrono::steady_clock::now();
       StatusOr<NamedTensors> got = session.Run(feeds, hooks);
-      if (!got.ok()) return WithContext(got.status(), fmt::format("sample {}", i));
-      seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      if (!got.ok()) return InSample(got.status(), source, i);
+      seconds_.push_back(SecondsSince(begin) - dump_seconds_);
       if (dump_) RETURN_IF_ERROR(dump_->EndSample());
       RETURN_IF_ERROR(WithContext(Take(*got), fmt::format("sample {}", i)));
-      if (expect_) RETURN_IF_ERROR(WithContext(Compare(source, i, *got), fmt::format("sample {}", i)));
+      if (comparing()) RETURN_IF_ERROR(WithContext(Compare(source, i, *got), fmt::format("sample {}", i)));
       if (output_) runs_.push_back(*std::move(got));
       progress.Update(i + 1, source.count());
     }
@@ -175,7 +217,7 @@ class RunTool : public Tool {
     for (size_t o = 0; o < got.size(); ++o) {
       const auto& [name, tensor] = got[o];
       if (o == summaries_.size()) {
-        summaries_.push_back({name, tensor.dtype(), tensor.dims(), true, {}, ToleranceCheck(rtol_, atol_)});
+        summaries_.push_back({name, tensor.dtype(), tensor.dims(), true, {}, false, ToleranceCheck(rtol_, atol_)});
       }
       OutputSummary& summary = summaries_[o];
       summary.same = summary.same && summary.dtype == tensor.dtype() && summary.dims == tensor.dims();
@@ -185,7 +227,7 @@ class RunTool : public Tool {
   }
 
   Status Compare(SampleSource& source, int64_t i, const NamedTensors& got) {
-    ASSIGN_OR_RETURN(NamedTensors expected, source.LoadExpected(i));
+    ASSIGN_OR_RETURN(NamedTensors expected, saved_ ? saved_->Load(i) : source.LoadExpected(i));
     if (expected.empty()) return UsageError("--expect: there are no stored outputs (output_N.pb) beside the sample");
     for (size_t e = 0; e < expected.size(); ++e) {
       // By name; files of some exporters leave names out, then by position.
@@ -193,8 +235,12 @@ class RunTool : public Tool {
       while (o < got.size() && got[o].first != expected[e].first) ++o;
       if (o == got.size() && expected[e].first.empty()) o = e;
       if (o >= got.size()) return DataError("stored output '{}' is no output of the model", expected[e].first);
-      RETURN_IF_ERROR(
-          WithContext(summaries_[o].check.Add(expected[e].second, got[o].second), "output " + got[o].first));
+      summaries_[o].compared = true;
+      Tensor ours = got[o].second;
+      if (saved_) {
+        ASSIGN_OR_RETURN(ours, ForNumpy(got[o].first, ours));
+      }
+      RETURN_IF_ERROR(WithContext(summaries_[o].check.Add(expected[e].second, ours), "output " + got[o].first));
     }
     return OkStatus();
   }
@@ -206,15 +252,15 @@ class RunTool : public Tool {
       written_.push_back(*output_);
       return WriteNpz(*output_, *stacked);
     }
-    for (size_t i = 0; i < runs_.size(); ++i) written_.push_back(Numbered(*output_, i));
-    RETURN_IF_ERROR(CheckOutputs(written_, {&model}, samples_.data()));
+    for (size_t i = 0; i < runs_.size(); ++i) written_.push_back(OutputFileOf(*output_, static_cast<int64_t>(i)));
+    RETURN_IF_ERROR(CheckWritten(written_, model));
     for (size_t i = 0; i < runs_.size(); ++i) RETURN_IF_ERROR(WriteNpz(written_[i], runs_[i]));
     return OkStatus();
   }
 
   std::string TextReport() const {
     std::vector<std::string> headings = {"output", "type", "dims", "min", "max", "mean", "not finite"};
-    if (expect_) headings.insert(headings.end(), {"largest error", "beyond", "rtol needed"});
+    if (comparing()) headings.insert(headings.end(), {"largest error", "beyond", "rtol needed"});
     Table table(headings);
     for (const OutputSummary& s : summaries_) {
       const TensorStats& t = s.stats;
@@ -225,7 +271,7 @@ class RunTool : public Tool {
                                       t.any() ? Real(t.max) : "",
                                       t.any() ? Real(t.mean()) : "",
                                       Grouped(t.non_finite)};
-      if (expect_) {
+      if (s.compared) {
         row.insert(row.end(), {Real(s.check.max_abs()), Grouped(s.check.beyond()), Real(s.check.needed_rtol())});
       }
       table.AddRow(row);
@@ -235,12 +281,7 @@ class RunTool : public Tool {
     text += table.Render();
     if (written_.size() == 1) text += "written: " + written_[0] + "\n";
     if (written_.size() > 1) text += fmt::format("written: {} to {}\n", written_.front(), written_.back());
-    if (dump_) {
-      text += fmt::format("dumped: {} tensors to {}\n", Grouped(dump_->files()), *dump_folder_);
-      if (dump_->never_made() > 0) {
-        text += fmt::format("{} that match were not made: constant, or in a branch not taken\n", dump_->never_made());
-      }
-    }
+    if (dump_) text += fmt::format("dumped: {} tensors to {}\n", Grouped(dump_->files()), *dump_folder_);
     if (profile_) text += profile_->Text(TotalSeconds());
     return text;
   }
@@ -255,7 +296,7 @@ class RunTool : public Tool {
       row.Set("dims_differ", !s.same).Set("elements", t.elements);
       if (t.any()) row.Set("min", t.min).Set("max", t.max).Set("mean", t.mean());
       row.Set("non_finite", t.non_finite);
-      if (expect_) {
+      if (s.compared) {
         row.Set("max_abs_error", s.check.max_abs())
             .Set("beyond_tolerance", s.check.beyond())
             .Set("rtol_needed", s.check.needed_rtol());
@@ -292,6 +333,7 @@ class RunTool : public Tool {
   std::string path_;
   std::optional<std::string> output_;
   bool expect_ = false;
+  std::optional<std::string> expect_npz_;
   double rtol_ = 1e-3;
   double atol_ = 1e-5;
   bool profile_wanted_ = false;
@@ -304,9 +346,11 @@ class RunTool : public Tool {
   int64_t rss_before_ = 0;
   std::optional<Profile> profile_;
   std::unique_ptr<Dump> dump_;
+  std::optional<SavedOutputs> saved_;
   std::vector<NamedTensors> runs_;
   std::vector<OutputSummary> summaries_;
-  std::vector<double> seconds_;
+  double dump_seconds_ = 0;      // of the sample that is under way
+  std::vector<double> seconds_;  // by sample, without the writing of --dump
   std::vector<std::string> written_;
 };
 

@@ -27,6 +27,10 @@ Status VisitElements(const Tensor& tensor, const Visit& visit) {
 }  // namespace
 
 void TensorStats::Add(const Tensor& tensor) {
+  if (const std::vector<Tensor>* items = tensor.list()) {
+    for (const Tensor& item : *items) Add(item);
+    return;
+  }
   elements += tensor.size();
   // Where there are no numbers, nothing is visited and any() stays false.
   VisitElements(tensor, [this](double v) {
@@ -43,6 +47,13 @@ void TensorStats::Add(const Tensor& tensor) {
 Status ToleranceCheck::Add(const Tensor& expected, const Tensor& got) {
   if (expected.dtype() != got.dtype() || expected.dims() != got.dims()) {
     return GateError("{} was expected and {} came", Describe(expected), Describe(got));
+  }
+  if (expected.dtype() == DType::kNothing) return OkStatus();
+  if (expected.list() != nullptr) {
+    for (size_t i = 0; i < expected.list()->size(); ++i) {
+      RETURN_IF_ERROR(WithContext(Add((*expected.list())[i], (*got.list())[i]), fmt::format("item {}", i)));
+    }
+    return OkStatus();
   }
   std::vector<double> wanted;
   wanted.reserve(static_cast<size_t>(expected.size()));

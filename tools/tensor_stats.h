@@ -16,7 +16,7 @@ struct TensorStats {
   double max = -std::numeric_limits<double>::infinity();
   double sum = 0;
 
-  // Strings and complex numbers only count as elements.
+  // Strings and complex numbers only count as elements. Of a list, each item's.
   void Add(const Tensor& tensor);
   bool any() const { return min <= max; }
   double mean() const { return any() ? sum / static_cast<double>(elements - non_finite) : 0; }
@@ -26,7 +26,7 @@ struct TensorStats {
 class ToleranceCheck {
  public:
   ToleranceCheck(double rtol, double atol) : rtol_(rtol), atol_(atol) {}
-  // GateError when dtypes or dims differ.
+  // GateError when dtypes or dims differ. Lists item by item.
   Status Add(const Tensor& expected, const Tensor& got);
   int64_t elements() const { return elements_; }
   int64_t beyond() const { return beyond_; }

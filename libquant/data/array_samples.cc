@@ -57,6 +57,36 @@ StatusOr<std::vector<Feed>> MatchFeeds(const std::string& what, std::vector<NpzM
   return feeds;
 }
 
+// Whether `input`, which takes its array whole, has a dimension past the first that can only be the batch of `count`
+// rows which `rows` has as its first: of that name or without one, and of that length.
+bool HoldsBatch(const InputSpec& input, const Dims& dims, const Dim& rows, int64_t count) {
+  if (!input.shape) return false;
+  const bool fixed_lead = !dims.empty() && (*input.shape)[0].known();
+  for (size_t axis = 1; axis < dims.size(); ++axis) {
+    const Dim& dim = (*input.shape)[axis];
+    if (dim.known() || dims[axis] != count) continue;
+    if (!dim.symbol.empty() && dim.symbol == rows.symbol) return true;
+    // Without names on both sides only an input whose own first dimension is no batch tells.
+    if (fixed_lead && (dim.symbol.empty() || rows.symbol.empty())) return true;
+  }
+  return false;
+}
+
+// Whether the model takes all rows at once because another of its inputs has them on another axis: then there is no
+// sample to split off.
+bool IsOneBatch(const std::vector<Feed>& feeds, const std::vector<InputSpec>& inputs) {
+  bool held = false;
+  for (size_t f = 0; f < feeds.size(); ++f) {
+    if (feeds[f].fit != Fit::kRows) continue;
+    const Dim& rows = (*inputs[f].shape)[0];
+    if (rows.known()) return false;  // it takes one at a time
+    for (size_t g = 0; g < feeds.size(); ++g) {
+      held = held || HoldsBatch(inputs[g], feeds[g].array->dims(), rows, feeds[f].array->dims()[0]);
+    }
+  }
+  return held;
+}
+
 class ArchiveSource : public SampleSource {
  public:
   ArchiveSource(std::vector<std::string> paths, std::vector<InputSpec> inputs)
@@ -90,6 +120,9 @@ class ArchiveSource : public SampleSource {
 StatusOr<std::unique_ptr<SampleSource>> ArraySamples(const std::string& what, std::vector<NpzMember> members,
                                                      const std::vector<InputSpec>& inputs) {
   ASSIGN_OR_RETURN(std::vector<Feed> feeds, MatchFeeds(what, std::move(members), inputs));
+  if (IsOneBatch(feeds, inputs)) {
+    for (Feed& feed : feeds) feed.fit = Fit::kWhole;
+  }
   int64_t count = 1;
   const Feed* first = nullptr;
   for (const Feed& feed : feeds) {

@@ -6,6 +6,7 @@ namespace quant {
 namespace {
 
 std::string WantedText(const InputSpec& input) {
+  if (input.dtype == DType::kUndefined) return "(a sequence or an optional: in test_data_set_* folders only)";
   return fmt::format("{}[{}]", NameOf(input.dtype), input.shape ? ToString(*input.shape) : "any rank");
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "libquant/base/checked.h"
 #include "libquant/base/hash_text.h"
@@ -110,65 +111,90 @@ Status Fill(const InputSpec& spec, const Stream& stream, Tensor& out) {
   return OkStatus();
 }
 
+// What a dynamic dim is called: its name, or the input's and its axis.
+std::string KeyOf(const InputSpec& spec, size_t axis) {
+  const std::string& symbol = (*spec.shape)[axis].symbol;
+  return symbol.empty() ? fmt::format("{}.{}", spec.name, axis) : symbol;
+}
+
 // Sizes of the dynamic dims of a model's inputs, by name.
 class DimSizes {
  public:
-  DimSizes(const std::vector<InputSpec>& inputs, int64_t dynamic_dim) : dynamic_dim_(dynamic_dim) {
+  DimSizes(const std::vector<InputSpec>& inputs, const RandomDims& dims) : dims_(dims) {
     for (const InputSpec& spec : inputs) {
       if (!spec.shape) continue;
       for (size_t i = 0; i < spec.shape->size(); ++i) {
         const Dim& dim = (*spec.shape)[i];
         if (dim.known() || !IsName(dim.symbol)) continue;
-        sizes_.try_emplace(dim.symbol, dynamic_dim);
+        sizes_.try_emplace(dim.symbol, dims_.others);
         if (i == 0) sizes_[dim.symbol] = 1;
       }
     }
+    for (auto& [name, size] : sizes_) {
+      if (const auto given = dims_.named.find(name); given != dims_.named.end()) size = given->second;
+    }
     constexpr std::string_view kTotal = "total_";
     for (auto& [name, size] : sizes_) {
-      if (name.rfind(kTotal, 0) != 0) continue;
+      if (name.rfind(kTotal, 0) != 0 || dims_.named.contains(name)) continue;
       const auto rest = sizes_.find(name.substr(kTotal.size()));
       const auto past = sizes_.find("past_" + name.substr(kTotal.size()));
-      if (rest != sizes_.end() && past != sizes_.end()) size = rest->second + past->second;
+      if (rest == sizes_.end() || past == sizes_.end()) continue;
+      size = CheckedAdd(rest->second, past->second).value_or(dims_.others);
     }
   }
 
-  int64_t Of(const Dim& dim, bool leading) const {
+  int64_t Of(const InputSpec& spec, size_t axis) const {
+    const Dim& dim = (*spec.shape)[axis];
     if (dim.known()) return dim.value;
+    if (const auto it = dims_.named.find(KeyOf(spec, axis)); it != dims_.named.end()) return it->second;
     if (const auto it = sizes_.find(dim.symbol); it != sizes_.end()) return it->second;
-    if (leading) return 1;
-    return SumOf(dim.symbol);
+    return axis == 0 ? 1 : SumOf(dim.symbol);
   }
+
+  bool Given(const std::string& key) const { return dims_.named.contains(key); }
 
  private:
   static bool IsName(const std::string& symbol) { return !symbol.empty() && symbol.find('+') == std::string::npos; }
 
   // "a + b + 1"; a part that no input names is a dynamic dim of its own.
   int64_t SumOf(const std::string& symbol) const {
-    if (symbol.find('+') == std::string::npos) return dynamic_dim_;
+    if (symbol.find('+') == std::string::npos) return dims_.others;
     int64_t sum = 0;
     for (size_t begin = 0; begin <= symbol.size();) {
       const size_t end = std::min(symbol.find('+', begin), symbol.size());
       std::string part = symbol.substr(begin, end - begin);
       std::erase(part, ' ');
       const auto size = sizes_.find(part);
-      int64_t value = size != sizes_.end() ? size->second : dynamic_dim_;
+      int64_t value = size != sizes_.end() ? size->second : dims_.others;
       int64_t number = 0;
       const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number);
       if (error == std::errc() && stop == part.data() + part.size() && number >= 0) value = number;
-      sum = CheckedAdd(sum, value).value_or(dynamic_dim_);
+      sum = CheckedAdd(sum, value).value_or(dims_.others);
       begin = end + 1;
     }
     return sum;
   }
 
-  int64_t dynamic_dim_;
+  RandomDims dims_;
   std::map<std::string, int64_t> sizes_;
 };
 
+// Calls `visit` with each dynamic dim, once for each name.
+template <typename Visit>
+void VisitDynamicDims(const std::vector<InputSpec>& inputs, const Visit& visit) {
+  std::set<std::string> seen;
+  for (const InputSpec& spec : inputs) {
+    for (size_t axis = 0; spec.shape && axis < spec.shape->size(); ++axis) {
+      if ((*spec.shape)[axis].known() || !seen.insert(KeyOf(spec, axis)).second) continue;
+      visit(spec, axis);
+    }
+  }
+}
+
 class RandomSource : public SampleSource {
  public:
-  RandomSource(int64_t count, uint64_t seed, std::vector<InputSpec> inputs, int64_t dynamic_dim)
-      : count_(count), seed_(seed), inputs_(std::move(inputs)), sizes_(inputs_, dynamic_dim) {}
+  RandomSource(int64_t count, uint64_t seed, std::vector<InputSpec> inputs, const RandomDims& dims)
+      : count_(count), seed_(seed), inputs_(std::move(inputs)), sizes_(inputs_, dims) {}
 
   int64_t count() const override { return count_; }
 
@@ -178,7 +204,7 @@ class RandomSource : public SampleSource {
       if (spec.dtype == DType::kUndefined) return DataError("input {} is no tensor; give samples of it", spec.name);
       if (!spec.shape) return DataError("input {} has no known rank; give samples of it", spec.name);
       Dims dims;
-      for (size_t d = 0; d < spec.shape->size(); ++d) dims.push_back(sizes_.Of((*spec.shape)[d], d == 0));
+      for (size_t axis = 0; axis < spec.shape->size(); ++axis) dims.push_back(sizes_.Of(spec, axis));
       if (InfoOf(spec.dtype).bits == 0) {
         return Unsupported("input {} is {}; random samples of that are not made", spec.name, NameOf(spec.dtype));
       }
@@ -186,6 +212,15 @@ class RandomSource : public SampleSource {
       RETURN_IF_ERROR(Fill(spec, Stream(seed_, static_cast<uint64_t>(i), spec.name), tensor));
       out.emplace_back(spec.name, std::move(tensor));
     }
+    return out;
+  }
+
+  std::string ChosenSizes() const override {
+    std::string out;
+    VisitDynamicDims(inputs_, [&](const InputSpec& spec, size_t axis) {
+      const std::string key = KeyOf(spec, axis);
+      if (!sizes_.Given(key)) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", key, sizes_.Of(spec, axis));
+    });
     return out;
   }
 
@@ -198,9 +233,15 @@ class RandomSource : public SampleSource {
 
 }  // namespace
 
+std::vector<std::string> DynamicDims(const std::vector<InputSpec>& inputs) {
+  std::vector<std::string> out;
+  VisitDynamicDims(inputs, [&](const InputSpec& spec, size_t axis) { out.push_back(KeyOf(spec, axis)); });
+  return out;
+}
+
 std::unique_ptr<SampleSource> RandomSamples(int64_t count, uint64_t seed, std::vector<InputSpec> inputs,
-                                            int64_t dynamic_dim) {
-  return std::make_unique<RandomSource>(count, seed, std::move(inputs), dynamic_dim);
+                                            const RandomDims& dims) {
+  return std::make_unique<RandomSource>(count, seed, std::move(inputs), dims);
 }
 
 }  // namespace quant

@@ -14,7 +14,7 @@ class TestDataSource : public SampleSource {
 
   StatusOr<NamedTensors> Load(int64_t i) override {
     const std::string& folder = folders_[static_cast<size_t>(i)];
-    ASSIGN_OR_RETURN(NamedTensors found, ReadAll(folder, "input_"));
+    ASSIGN_OR_RETURN(NamedTensors found, ReadAll(folder, false));
     const bool by_name = std::all_of(found.begin(), found.end(), [&](const auto& f) {
       return std::any_of(inputs_.begin(), inputs_.end(), [&](const InputSpec& s) { return s.name == f.first; });
     });
@@ -37,16 +37,15 @@ class TestDataSource : public SampleSource {
     return out;
   }
 
-  StatusOr<NamedTensors> LoadExpected(int64_t i) override {
-    return ReadAll(folders_[static_cast<size_t>(i)], "output_");
-  }
+  StatusOr<NamedTensors> LoadExpected(int64_t i) override { return ReadAll(folders_[static_cast<size_t>(i)], true); }
 
  private:
-  StatusOr<NamedTensors> ReadAll(const std::string& folder, const std::string& prefix) const {
-    ASSIGN_OR_RETURN(const std::vector<std::string> paths, NumberedEntries(folder, prefix, ".pb"));
+  StatusOr<NamedTensors> ReadAll(const std::string& folder, bool outputs) const {
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                     NumberedEntries(folder, outputs ? "output_" : "input_", ".pb"));
     NamedTensors out;
     for (const std::string& path : paths) {
-      ASSIGN_OR_RETURN(auto named, reader_(path));
+      ASSIGN_OR_RETURN(auto named, reader_(path, {outputs, out.size()}));
       StatusOr<Tensor> tensor = named.second.Materialize();
       if (!tensor.ok()) return WithContext(tensor.status(), path);
       out.emplace_back(std::move(named.first), *std::move(tensor));

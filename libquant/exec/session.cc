@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "libquant/exec/buffer_pool.h"
 #include "libquant/exec/check_feeds.h"
@@ -18,6 +19,10 @@ namespace quant {
 namespace {
 
 using Live = std::unordered_map<ValueId, Tensor>;
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 std::string DescribeInputs(std::span<const Tensor* const> inputs) {
   std::string out;
@@ -88,7 +93,8 @@ class SessionImpl : public Session, private BodyRunner {
   Live live_;
   int64_t body_runs_ = 0;
   const RunHooks* hooks_ = nullptr;
-  std::vector<bool> seen_;  // by value: the probe sees it; empty: it sees none
+  double inner_seconds_ = 0;  // of the nodes and probes inside the node that is under way
+  std::vector<bool> seen_;    // by value: the probe sees it; empty: it sees none
 };
 
 Status SessionImpl::Prepare() {
@@ -191,6 +197,7 @@ Status SessionImpl::RunStep(std::vector<Step>& steps, Step& step, std::vector<bo
   }
   size_t taken = 0;
   const TailMaker tail = [&](const Dims& dims) { return ComposeTails(steps, step, dims, taken); };
+  const double before = std::exchange(inner_seconds_, 0);
   const auto begin = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(std::vector<Tensor> outputs, Evaluate(step, inputs, step.tails.empty() ? nullptr : &tail));
   std::vector<NodeId> ran = {step.node};
@@ -198,13 +205,17 @@ Status SessionImpl::RunStep(std::vector<Step>& steps, Step& step, std::vector<bo
     done[step.tails[t]] = true;
     ran.push_back(steps[step.tails[t]].node);
   }
-  if (hooks_->timed) {
-    hooks_->timed(ran, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  const double seconds = SecondsSince(begin);
+  if (hooks_->timed) hooks_->timed(ran, seconds - inner_seconds_);
+  inner_seconds_ = before + seconds;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId v = i == 0 ? graph_.node(ran.back()).outputs[0] : node.outputs[i];
     if (v == kNoValue) continue;
-    if (Seen(v)) RETURN_IF_ERROR(hooks_->probe(graph_.value(v).name, outputs[i]));
+    if (Seen(v)) {
+      const auto probed = std::chrono::steady_clock::now();
+      RETURN_IF_ERROR(hooks_->probe(graph_.value(v).name, outputs[i]));
+      inner_seconds_ += SecondsSince(probed);
+    }
     live_[v] = std::move(outputs[i]);
   }
   return OkStatus();
@@ -222,7 +233,7 @@ Status SessionImpl::RunRegion(RegionId region) {
 
 StatusOr<std::vector<Tensor>> SessionImpl::RunBody(RegionId body, std::vector<Tensor> inputs) {
   if (++body_runs_ > options_.max_body_runs) {
-    return DataError("bodies are run more than {} times", options_.max_body_runs);
+    return DataError("bodies are run more than {} times, which --max-body-runs sets", options_.max_body_runs);
   }
   const Region& region = graph_.region(body);
   for (size_t i = 0; i < inputs.size(); ++i) live_[region.inputs[i]] = std::move(inputs[i]);
@@ -253,6 +264,7 @@ StatusOr<NamedTensors> SessionImpl::RunChecked(const NamedTensors& feeds, const 
   RETURN_IF_ERROR(CheckFeeds(graph_, inputs_, feeds));
   live_.clear();
   body_runs_ = 0;
+  inner_seconds_ = 0;
   ChooseSeen(hooks);
   for (ValueId v : graph_.main().inputs) {
     if (const Tensor* tensor = FindTensor(feeds, graph_.value(v).name)) {

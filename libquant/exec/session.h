@@ -40,7 +40,8 @@ struct RunHooks {
   // The names that the probe sees; null: all. Values that nobody wants to see may never be made: operators that follow
   // one another element by element are done in one go.
   std::function<bool(const std::string& name)> chosen = nullptr;
-  // Called after a node has run, with those after it that were done with it.
+  // Called after a node has run, with those after it that were done with it. The time is theirs alone: without the
+  // nodes of their bodies, which are timed themselves, and without the probe.
   std::function<void(std::span<const NodeId> nodes, double seconds)> timed = nullptr;
 };
 

@@ -56,25 +56,30 @@ StatusOr<Tensor> OptionalOf(onnx::OptionalProto& proto) {
 }
 
 template <typename Proto, typename Take>
-StatusOr<Tensor> ReadProto(const std::string& path, const Take& take) {
+StatusOr<NamedTensor> ReadProto(const std::string& path, const Take& take) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadTextFile(path, kMostValueBytes));
   Proto proto;
-  if (!ParseMessage(bytes, &proto)) return DataError("{}: it is not the kind of value that the model takes", path);
+  // A tensor parses as a sequence too, with fields that are none of a sequence's.
+  if (!ParseMessage(bytes, &proto) || !proto.unknown_fields().empty()) {
+    return DataError("{}: it is not the kind of value, a sequence or an optional, that the model has here", path);
+  }
   StatusOr<Tensor> value = take(proto);
   if (!value.ok()) return WithContext(value.status(), path);
-  return value;
+  return NamedTensor(proto.name(), *std::move(value));
 }
 
 }  // namespace
 
-StatusOr<Tensor> ReadValueFile(const std::string& path, const Value& value) {
+StatusOr<NamedTensor> ReadValueFile(const std::string& path, const Value& value) {
   onnx::ValueInfoProto info;
   if (value.dtype == DType::kUndefined && ParseMessage(value.info_extra, &info)) {
     if (info.type().has_sequence_type()) return ReadProto<onnx::SequenceProto>(path, ListOf);
     if (info.type().has_optional_type()) return ReadProto<onnx::OptionalProto>(path, OptionalOf);
   }
-  ASSIGN_OR_RETURN(const NamedTensor tensor, ReadTensorFile(path));
-  return tensor.second.Materialize();
+  ASSIGN_OR_RETURN(NamedTensor tensor, ReadTensorFile(path));
+  StatusOr<Tensor> owned = tensor.second.Materialize();
+  if (!owned.ok()) return WithContext(owned.status(), path);
+  return NamedTensor(std::move(tensor.first), *std::move(owned));
 }
 
 StatusOr<NamedTensor> ReadTensorFile(const std::string& path) {

@@ -12,7 +12,8 @@ namespace quant {
 // Name (may be empty) and tensor. DataError when it is no tensor.
 StatusOr<std::pair<std::string, Tensor>> ReadTensorFile(const std::string& path);
 
-// What the file holds for a graph's input or output, whose type says what it is: a tensor, a list or nothing, owned.
-StatusOr<Tensor> ReadValueFile(const std::string& path, const Value& value);
+// Name (may be empty) and what the file holds for a graph's input or output, whose type says what it is: a tensor, a
+// list or nothing, owned. Unsupported for sequences and optionals of anything but tensors and sequences of them.
+StatusOr<std::pair<std::string, Tensor>> ReadValueFile(const std::string& path, const Value& value);
 
 }  // namespace quant

@@ -83,12 +83,41 @@ def relu_with_samples():
 
 
 def endless():
-    """A Loop that asks for 2^62 runs of its body."""
+    """Loops that ask for 2^62 and for 5 runs of their body."""
     body = helper.make_graph([helper.make_node("Identity", ["k"], ["k2"]), helper.make_node("Neg", ["a"], ["b"])], "body",
                              [value("i", dtype=TensorProto.INT64), value("k", dtype=TensorProto.BOOL), value("a", 2)],
                              [value("k2", dtype=TensorProto.BOOL), value("b", 2)])
-    save("endless", [helper.make_node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)], [value("x", 2)],
-         [value("y", 2)], {"n": np.int64(2**62)})
+    for name, trips in (("endless", 2**62), ("counted", 5)):
+        save(name, [helper.make_node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)], [value("x", 2)],
+             [value("y", 2)], {"n": np.int64(trips)})
+
+
+def kinds():
+    """A sequence and an optional among inputs and outputs, with stored values of them."""
+    floats = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    sequence = helper.make_sequence_type_proto(floats)
+    nodes = [helper.make_node("ConcatFromSequence", ["s"], ["joined"], name="join", axis=0),
+             helper.make_node("OptionalHasElement", ["o"], ["given"], name="given"),
+             helper.make_node("SplitToSequence", ["joined"], ["parts"], name="split", axis=0)]
+    save("kinds", nodes,
+         [helper.make_value_info("s", sequence), helper.make_value_info("o", helper.make_optional_type_proto(floats))],
+         [value("joined", None, 2), value("given", dtype=TensorProto.BOOL), helper.make_value_info("parts", sequence)], {})
+    target = TARGET / "kinds" / "test_data_set_0"
+    target.mkdir(parents=True, exist_ok=True)
+    x = wave(3, 2)
+    stored = {"input_0": numpy_helper.from_list([x[:1], x[1:]], "s"), "input_1": numpy_helper.from_optional(None, "o"),
+              "output_0": numpy_helper.from_array(x, "joined"), "output_1": numpy_helper.from_array(np.bool_(False), "given"),
+              "output_2": numpy_helper.from_list([x[i:i + 1] for i in range(3)], "parts")}
+    for name, proto in stored.items():
+        (target / f"{name}.pb").write_bytes(proto.SerializeToString(deterministic=True))
+
+
+def batches():
+    """An input and a state whose batch is its second axis, as recurrent nets have it; three rows of both."""
+    save("batches", [helper.make_node("ReduceSum", ["s", "axis"], ["t"], name="sum", keepdims=0),
+                     helper.make_node("Add", ["x", "t"], ["y"], name="add")],
+         [value("x", None, 4), value("s", 2, None, 4)], [value("y", None, 4)], {"axis": np.int64([0])})
+    np.savez(TARGET / "batches.npz", x=wave(3, 4), s=wave(2, 3, 4))
 
 
 def odd_names():
@@ -141,6 +170,8 @@ def main():
     odd_names()
     endless()
     leftovers()
+    kinds()
+    batches()
 
 
 main()

@@ -117,8 +117,8 @@ Status RunDataSet(const Model& model, Session& session, const fs::path& folder) 
   NamedTensors feeds;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ValueId input = FindValue(model.graph.main().inputs, model.graph, inputs[i].name);
-    ASSIGN_OR_RETURN(Tensor tensor, ReadValueFile(input_files[i], model.graph.value(input)));
-    feeds.emplace_back(inputs[i].name, std::move(tensor));
+    ASSIGN_OR_RETURN(auto stored, ReadValueFile(input_files[i], model.graph.value(input)));
+    feeds.emplace_back(inputs[i].name, std::move(stored.second));
   }
   ASSIGN_OR_RETURN(const NamedTensors got, session.Run(feeds));
   if (output_files.empty() || output_files.size() > got.size()) {
@@ -126,8 +126,8 @@ Status RunDataSet(const Model& model, Session& session, const fs::path& folder) 
   }
   for (size_t i = 0; i < output_files.size(); ++i) {
     const Value& output = model.graph.value(model.graph.main().outputs[i]);
-    ASSIGN_OR_RETURN(const Tensor want, ReadValueFile(output_files[i], output));
-    RETURN_IF_ERROR(WithContext(CompareValues(want, got[i].second), "output " + got[i].first));
+    ASSIGN_OR_RETURN(const auto want, ReadValueFile(output_files[i], output));
+    RETURN_IF_ERROR(WithContext(CompareValues(want.second, got[i].second), "output " + got[i].first));
   }
   return OkStatus();
 }
@@ -162,8 +162,8 @@ Status RunLight(const Model& model, Session& session, const fs::path& stem) {
   ASSIGN_OR_RETURN(const NamedTensors got, session.Run(feeds));
   for (size_t i = 0; i < got.size(); ++i) {
     const Value& output = model.graph.value(model.graph.main().outputs[i]);
-    ASSIGN_OR_RETURN(const Tensor want, ReadValueFile(fmt::format("{}_output_{}.pb", stem.string(), i), output));
-    RETURN_IF_ERROR(WithContext(CompareValues(want, got[i].second), "output " + got[i].first));
+    ASSIGN_OR_RETURN(const auto want, ReadValueFile(fmt::format("{}_output_{}.pb", stem.string(), i), output));
+    RETURN_IF_ERROR(WithContext(CompareValues(want.second, got[i].second), "output " + got[i].first));
   }
   return OkStatus();
 }

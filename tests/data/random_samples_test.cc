@@ -19,7 +19,7 @@ InputSpec Spec(const std::string& name, DType dtype, const std::vector<std::stri
 }
 
 NamedTensors Sample(std::vector<InputSpec> inputs, int64_t i = 0, uint64_t seed = 1, int64_t dynamic = 8) {
-  auto sample = RandomSamples(i + 1, seed, std::move(inputs), dynamic)->Load(i);
+  auto sample = RandomSamples(i + 1, seed, std::move(inputs), {.others = dynamic})->Load(i);
   INFO(sample.status());
   REQUIRE(sample.ok());
   return *sample;
@@ -141,6 +141,26 @@ TEST_CASE("inputs that can't be made up are errors") {
   CHECK(error(Spec("x", DType::kComplex64, {"2"})).first == 4);
   CHECK(error(Spec("x", DType::kFloat, {"4611686018427387904", "4"})).first == 3);
   CHECK(error(Spec("x", DType::kFloat, {"1000000000", "1000000000"})).first == 3);
+}
+
+TEST_CASE("dynamic dims take the sizes that are given, by name or by input and axis, and sums follow them") {
+  const std::vector<InputSpec> inputs = {Spec("x", DType::kFloat, {"batch", "seq", ""}),
+                                         Spec("y", DType::kFloat, {"batch", "past + seq", "3"}),
+                                         Spec("z", DType::kFloat, {"total_seq", "past_seq", "seq"})};
+  CHECK(DynamicDims(inputs) == std::vector<std::string>{"batch", "seq", "x.2", "past + seq", "total_seq", "past_seq"});
+  const auto dims = [&](RandomDims given) {
+    const auto source = RandomSamples(1, 1, inputs, given);
+    std::string out;
+    const auto sample = source->Load(0);
+    REQUIRE(sample.ok());
+    for (const auto& [name, tensor] : *sample) out += ToString(tensor.dims()) + " ";
+    return out + source->ChosenSizes();
+  };
+  CHECK(dims({}) == "1x8x8 1x16x3 16x8x8 batch=1, seq=8, x.2=8, past + seq=16, total_seq=16, past_seq=8");
+  CHECK(dims({.others = 2, .named = {{"batch", 4}, {"seq", 5}, {"x.2", 0}}}) ==
+        "4x5x0 4x7x3 7x2x5 past + seq=7, total_seq=7, past_seq=2");
+  CHECK(dims({.named = {{"past + seq", 9}, {"total_seq", 3}}}) ==
+        "1x8x8 1x9x3 3x8x8 batch=1, seq=8, x.2=8, past_seq=8");
 }
 
 }  // namespace

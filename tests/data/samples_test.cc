@@ -16,7 +16,7 @@ Dim Fixed(int64_t n) { return {n, {}}; }
 InputSpec Spec(const std::string& name, DType dtype, Shape shape) { return {name, dtype, std::move(shape), 0}; }
 
 // Stands in for ONNX's tensor files: a .npy with the name, "=", in front.
-StatusOr<std::pair<std::string, Tensor>> FakeTensorFile(const std::string& path) {
+StatusOr<std::pair<std::string, Tensor>> FakeTensorFile(const std::string& path, FileSlot) {
   const std::string bytes = ReadBytes(path);
   const size_t split = bytes.find('=');
   if (split == std::string::npos) return DataError("{} is no tensor", path);
@@ -91,6 +91,34 @@ TEST_CASE("an array of the model's own dims is one sample") {
   CHECK(MustOpen(path, {Spec("x", DType::kFloat, {Fixed(3), Fixed(2)})})->count() == 1);
   InputSpec unknown{"x", DType::kFloat, std::nullopt, 0};
   CHECK(MustOpen(path, {unknown})->count() == 1);
+}
+
+TEST_CASE("rows whose batch lies on another axis of another input are one sample") {
+  TempFolder folder;
+  const std::string path = folder / "s.npz";
+  const std::vector<float> zeros(12);
+  REQUIRE(WriteNpz(path, {{"x", Make<float>({3, 2}, {0, 1, 2, 3, 4, 5})}, {"s", Make<float>({2, 3, 2}, zeros)}}).ok());
+  const auto count = [&](Shape x, Shape s) {
+    return MustOpen(path, {Spec("x", DType::kFloat, std::move(x)), Spec("s", DType::kFloat, std::move(s))})->count();
+  };
+  const Dim any, other{-1, "other"};
+  for (const auto& [lead, inner] : {std::pair(kBatch, kBatch), {any, any}, {kBatch, any}, {any, kBatch}}) {
+    CHECK(count({lead, Fixed(2)}, {Fixed(2), inner, Fixed(2)}) == 1);
+  }
+  auto whole =
+      MustOpen(path, {Spec("x", DType::kFloat, {any, Fixed(2)}), Spec("s", DType::kFloat, {Fixed(2), any, any})});
+  CHECK(Describe(MustLoad(*whole, 0)[0].second) == "float32[3x2]");
+  CHECK(count({kBatch, Fixed(2)}, {Fixed(2), other, Fixed(2)}) == 3);     // a name of its own
+  CHECK(count({kBatch, Fixed(2)}, {Fixed(2), Fixed(3), Fixed(2)}) == 3);  // the same for every sample
+  CHECK(count({Fixed(1), Fixed(2)}, {Fixed(2), any, Fixed(2)}) == 3);     // x can't be taken whole
+
+  // A batch of its own is on the first axis: the other that happens to be as long is another thing.
+  const std::string tokens = folder / "t.npz";
+  REQUIRE(
+      WriteNpz(tokens, {{"x", Make<float>({3, 2}, {0, 1, 2, 3, 4, 5})}, {"m", Make<float>({1, 3}, {0, 1, 2})}}).ok());
+  const InputSpec x = Spec("x", DType::kFloat, {any, Fixed(2)});
+  CHECK(MustOpen(tokens, {x, Spec("m", DType::kFloat, {any, any})})->count() == 3);
+  CHECK(MustOpen(tokens, {x, Spec("m", DType::kFloat, {Fixed(1), any})})->count() == 1);
 }
 
 TEST_CASE("what does not fit says what was wanted and found") {

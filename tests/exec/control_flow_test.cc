@@ -1,5 +1,9 @@
 #include "libquant/exec/control_flow.h"
 
+#include <chrono>
+#include <map>
+#include <thread>
+
 #include "libquant/exec/session.h"
 #include "libquant/model/text.h"
 #include "tests/catch.h"
@@ -470,6 +474,38 @@ TEST_CASE("a scanned scalar is an error") {
     y = Scan<num_scan_inputs = 1, body = b (float s) => (float t) { t = Neg(s) }>(x)
   })");
   CHECK(Has(run.Error({{"x", Tensor::Scalar(1.0f)}}), "axis 0 of a scanned input of rank 0"));
+}
+
+TEST_CASE("the times of nodes add up: a loop's is its own, without its body's nodes and without the probe") {
+  Runner run(R"(g (float[2] x) => (float[2] y) {
+    n = Constant<value_int = 4>()
+    y = Loop(n, "", x)<body = b (int64 i, bool k, float[2] a) => (bool k, float[2] d) { c = Neg(a)  d = Abs(c) }>
+  })");
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  double timed = 0, probed = 0;
+  std::map<std::string, int> calls;
+  const RunHooks hooks = {
+      .probe =
+          [&](const std::string&, const Tensor&) {
+            const auto begin = Clock::now();
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            probed += since(begin);
+            return OkStatus();
+          },
+      .timed =
+          [&](std::span<const NodeId> nodes, double seconds) {
+            ++calls[run.model.graph.node(nodes[0]).op_type];
+            CHECK(seconds >= 0);
+            timed += seconds;
+          },
+  };
+  const auto begin = Clock::now();
+  REQUIRE(run.session->Run({{"x", Floats({2}, {1, 2})}}, hooks).ok());
+  CHECK(timed + probed <= since(begin));
+  CHECK(calls == std::map<std::string, int>{{"Abs", 4}, {"Loop", 1}, {"Neg", 4}});
 }
 
 TEST_CASE("a trip count is bounded when the caller says so") {

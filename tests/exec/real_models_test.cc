@@ -29,7 +29,7 @@ TEST_CASE("real models run, and give the same bytes for 1, 2 and 8 threads and f
     const auto model = ReadModel(std::string(NIBBLE_SHARED_MODELS "/") + name + ".onnx");
     INFO(model.status());
     REQUIRE(model.ok());
-    auto samples = RandomSamples(2, 7, RequiredInputs(*model), 16);
+    auto samples = RandomSamples(2, 7, RequiredInputs(*model), {.others = 16});
     NamedTensors reference;
     for (const int threads : {1, 2, 8}) {
       SetThreads(threads);
