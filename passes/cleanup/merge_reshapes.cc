@@ -82,8 +82,7 @@ std::optional<GraphEdit> MergeAxes(const PassContext& context, const Node& first
   if (!a || !b) return std::nullopt;
   const ValueId x = InputOf(first, 0);
   if (first.op_type != second.op_type) {
-    const bool cancel = *a == *b && MayReplace(graph, OutputOf(second, 0), x);
-    return cancel ? ReturnInput(context, root, x) : std::nullopt;
+    return *a == *b ? ReturnInput(context, root, x) : std::nullopt;
   }
   return WithAxes(context, root, x, first.op_type == "Unsqueeze" ? UnionOf(*b, *a) : UnionOf(*a, *b));
 }
