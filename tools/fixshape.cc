@@ -84,6 +84,8 @@ class FixShapeTool : public Tool {
         {"nibble fixshape model.onnx --dim batch=1 --dim sequence=128 -o fixed.onnx",
          "nibble fixshape model.onnx --input x=1x3x224x224 -o fixed.onnx",
          "nibble fixshape decoder.onnx --dim 'past + seq=33' --dim seq=1 --dim past=32 -o fixed.onnx",
+         "# a model for two sampling rates, at one of them",
+         "nibble fixshape vad.onnx --input input=1x512 --value sr=16000 -o fixed.onnx",
          "# leave the second dimension as it is", "nibble fixshape model.onnx --input 'x=1x?x224x224' -o fixed.onnx",
          "# what would stay dynamic? Nothing is written", "nibble fixshape model.onnx --dim batch=1"}};
   }

@@ -97,6 +97,38 @@ def odd_names():
     save("odd_names", nodes, [value("x", "n", 4)], [value("a::b:0", "n", 8)], {"w\x1b[31m\n": wave(4, 8)})
 
 
+def cache():
+    """A step of a decoder with a cache: dimensions with names of all kinds, shapes computed from shapes, a branch that
+    depends on an input, and one output whose size only a run can tell."""
+    def branch(name, op):
+        return helper.make_graph([helper.make_node(op, ["joined"], [f"{name}_out"], name=f"{name}/{op}")], name, [],
+                                 [value(f"{name}_out", "batch", "past.len + seq", 8)])
+    nodes = [
+        helper.make_node("Concat", ["past", "x"], ["joined"], name="join", axis=1),
+        helper.make_node("Equal", ["rate", "fast"], ["is_fast"], name="is_fast"),
+        helper.make_node("If", ["is_fast"], ["state"], name="by_rate", then_branch=branch("quick", "Relu"),
+                         else_branch=branch("slow", "Abs")),
+        helper.make_node("Shape", ["state"], ["dims"], name="dims"),
+        helper.make_node("Gather", ["dims", "zero"], ["rows"], name="rows"),
+        helper.make_node("Unsqueeze", ["rows", "axis"], ["rows1"], name="rows1"),
+        helper.make_node("Concat", ["rows1", "heads"], ["target"], name="target", axis=0),
+        helper.make_node("Reshape", ["state", "target"], ["split"], name="split"),
+        helper.make_node("NonZero", ["mask"], ["set"], name="set"),
+    ]
+    save("cache", nodes,
+         [value("x", "batch", "seq", 8), value("past", "batch", "past.len", 8), value("mask", "batch", "past.len + seq"),
+          value("rate", dtype=TensorProto.INT64)],
+         [value("state", "batch", "past.len + seq", 8), value("split", "batch", "tokens", 2, 4),
+          value("set", 2, "found", dtype=TensorProto.INT64)],
+         {"fast": np.int64(16000), "zero": np.int64(0), "axis": np.int64([0]), "heads": np.int64([-1, 2, 4])})
+
+
+def clash():
+    """A named dimension that must be 3, or 1, although nothing says so."""
+    save("clash", [helper.make_node("Add", ["x", "w"], ["y"], name="add")], [value("x", "n", 4)], [value("y", 3, 4)],
+         {"w": wave(3, 4)})
+
+
 def samples():
     np.savez(TARGET / "wrong_shape.npz", x=wave(2, 15))
     np.savez(TARGET / "wrong_dtype.npz", x=wave(2, 16).astype(np.float64))
@@ -126,6 +158,8 @@ def main():
     samples()
     odd_names()
     endless()
+    cache()
+    clash()
 
 
 main()
