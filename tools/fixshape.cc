@@ -2,6 +2,7 @@
 #include <map>
 
 #include "libquant/model/check.h"
+#include "libquant/model/opset.h"
 #include "libquant/model/read.h"
 #include "libquant/report/table.h"
 #include "passes/pipeline.h"
@@ -61,7 +62,10 @@ StatusOr<DimRequest::Input> ParseInput(const std::string& text) {
   return out;
 }
 
-std::string ShapeText(const std::optional<Shape>& shape) { return shape ? ToString(*shape) : "unknown rank"; }
+std::string ShapeText(const Value& value) {
+  if (value.shape) return ToString(*value.shape);
+  return value.dtype == DType::kUndefined ? "no tensor" : "unknown rank";
+}
 
 // What the report says of an input or output.
 struct Port {
@@ -84,6 +88,8 @@ class FixShapeTool : public Tool {
         {"nibble fixshape model.onnx --dim batch=1 --dim sequence=128 -o fixed.onnx",
          "nibble fixshape model.onnx --input x=1x3x224x224 -o fixed.onnx",
          "nibble fixshape decoder.onnx --dim 'past + seq=33' --dim seq=1 --dim past=32 -o fixed.onnx",
+         "# a model for two sampling rates, at one of them",
+         "nibble fixshape vad.onnx --input input=1x512 --value sr=16000 -o fixed.onnx",
          "# leave the second dimension as it is", "nibble fixshape model.onnx --input 'x=1x?x224x224' -o fixed.onnx",
          "# what would stay dynamic? Nothing is written", "nibble fixshape model.onnx --dim batch=1"}};
   }
@@ -111,6 +117,7 @@ class FixShapeTool : public Tool {
     ASSIGN_OR_RETURN(const std::vector<const Pass*> passes, ReadPipeline("fixshape"));
     ASSIGN_OR_RETURN(Model model, ReadModel(path_));
     RETURN_IF_ERROR(WithContext(CheckModel(model), path_));
+    RaiseIrVersion(model, 4);  // before it an initializer has to be an input, and those made here are none
     std::vector<std::string> files = output_.Files();
     if (common_.report()) files.push_back(*common_.report());
     RETURN_IF_ERROR(CheckOutputs(files, {&model}, std::nullopt));
@@ -172,18 +179,17 @@ class FixShapeTool : public Tool {
     const Graph& graph = model.graph;
     for (ValueId v : graph.main().inputs) {
       const Value& value = graph.value(v);
-      if (!value.is_initializer) out.push_back({value.name, ShapeText(value.shape), "", false});
+      if (!value.is_initializer) out.push_back({value.name, ShapeText(value), "", false});
     }
-    for (ValueId v : graph.main().outputs)
-      out.push_back({graph.value(v).name, ShapeText(graph.value(v).shape), "", true});
+    for (ValueId v : graph.main().outputs) out.push_back({graph.value(v).name, ShapeText(graph.value(v)), "", true});
     return out;
   }
 
   static void FillAfter(const Model& model, std::vector<Port>& ports) {
     const Graph& graph = model.graph;
     std::map<std::string, std::string> inputs, outputs;
-    for (ValueId v : graph.main().inputs) inputs[graph.value(v).name] = ShapeText(graph.value(v).shape);
-    for (ValueId v : graph.main().outputs) outputs[graph.value(v).name] = ShapeText(graph.value(v).shape);
+    for (ValueId v : graph.main().inputs) inputs[graph.value(v).name] = ShapeText(graph.value(v));
+    for (ValueId v : graph.main().outputs) outputs[graph.value(v).name] = ShapeText(graph.value(v));
     for (Port& p : ports) {
       const auto& list = p.is_output ? outputs : inputs;
       const auto it = list.find(p.name);

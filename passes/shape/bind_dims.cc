@@ -274,6 +274,7 @@ StaticCount CountStatic(const Graph& graph) {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     const Value& value = graph.value(v);
     if (value.removed || value.constant || (value.producer == kNoNode && !value.is_input)) continue;
+    if (value.is_input && value.dtype == DType::kUndefined) continue;
     ++out.all;
     out.fixed += value.shape && StaticDims(*value.shape);
   }

@@ -59,7 +59,7 @@ StatusOr<BoundDims> BindDims(Model& model, const DimRequest& request);
 // Names and numbers that the file declared of dimensions of the graph's outputs, where they still have none.
 void KeepDeclared(Model& model, const BoundDims& bound);
 
-// Values that nodes make, bodies included, and inputs that are fed: those whose shape is all numbers, and all.
+// Tensors that nodes make, bodies included, and inputs that are fed: those whose shape is all numbers, and all.
 struct StaticCount {
   int64_t fixed = 0;
   int64_t all = 0;

@@ -50,7 +50,7 @@ class Finder {
   // Axes without a number; kNoAxis alone when the rank is unknown.
   std::vector<int> OpenAxes(ValueId v) const {
     const Value& value = graph_.value(v);
-    if (value.constant) return {};
+    if (value.constant || (value.is_input && value.dtype == DType::kUndefined)) return {};  // a sequence, say
     if (!value.shape) return {kNoAxis};
     std::vector<int> out;
     for (size_t i = 0; i < value.shape->size(); ++i) {

@@ -5,10 +5,11 @@
 //     └───────────── Reshape(t) ─ y
 //
 // Each element must be
-//   a number: of the target, or of y's shape,
+//   a number,
 //   or the same dimension that x has at that place: 0 copies it (not with allowzero, where 0 means 0),
 //   or the only one left: -1 takes what remains. That is right only if no other dimension can be 0: together with
 //   copied dimensions it is made only where the target says -1 itself.
+// What the file says of y's shape is no proof: that is often left over from the run that was traced.
 #include "passes/match.h"
 #include "passes/pass.h"
 #include "passes/shape/shape_values.h"
@@ -26,17 +27,14 @@ struct Target {
 // What takes the place of one element; nullopt when nothing is known of it.
 std::optional<int64_t> Certain(const ShapeValues& values, const std::optional<DimExpr>& element, const Node& node,
                                size_t i, bool zero_copies) {
-  const auto kept = values.DimOf(node.inputs[0], i), made = values.DimOf(node.outputs[0], i);
+  const auto kept = values.DimOf(node.inputs[0], i);
   const auto number = element ? element->number() : std::nullopt;
-  const auto positive = [](const std::optional<DimExpr>& dim) {
-    const auto n = dim ? dim->number() : std::nullopt;
-    return n && *n > 0 ? n : std::nullopt;
-  };
   if (number && (*number > 0 || *number < -1)) return number;
-  if (number == 0) return zero_copies && positive(kept) ? positive(kept) : number;
+  if (number == 0) {
+    const auto copied = zero_copies && kept ? kept->number() : std::nullopt;
+    return copied && *copied > 0 ? copied : number;
+  }
   if (zero_copies && kept && element && *kept == *element) return 0;
-  if (const auto n = positive(made)) return n;
-  if (!number && zero_copies && kept && made && *kept == *made) return 0;
   return number;
 }
 

@@ -138,6 +138,36 @@ def leftovers():
     save("leftovers", nodes, [value("x", 2, 128), value("spare", "n")], [value("y", 2, "hits", dtype=TensorProto.INT64)],
          {"fc1": weight, "fc2": weight, "rate": np.float32(0.5), "training": np.bool_(True), "step": np.int64(7)},
          opset=13, opsets=[helper.make_opsetid("ai.onnx.ml", 3)])
+def cache():
+    """A step of a decoder with a cache: dimensions with names of all kinds, shapes computed from shapes, a branch that
+    depends on an input, and one output whose size only a run can tell."""
+    def branch(name, op):
+        return helper.make_graph([helper.make_node(op, ["joined"], [f"{name}_out"], name=f"{name}/{op}")], name, [],
+                                 [value(f"{name}_out", "batch", "past.len + seq", 8)])
+    nodes = [
+        helper.make_node("Concat", ["past", "x"], ["joined"], name="join", axis=1),
+        helper.make_node("Equal", ["rate", "fast"], ["is_fast"], name="is_fast"),
+        helper.make_node("If", ["is_fast"], ["state"], name="by_rate", then_branch=branch("quick", "Relu"),
+                         else_branch=branch("slow", "Abs")),
+        helper.make_node("Shape", ["state"], ["dims"], name="dims"),
+        helper.make_node("Gather", ["dims", "zero"], ["rows"], name="rows"),
+        helper.make_node("Unsqueeze", ["rows", "axis"], ["rows1"], name="rows1"),
+        helper.make_node("Concat", ["rows1", "heads"], ["target"], name="target", axis=0),
+        helper.make_node("Reshape", ["state", "target"], ["split"], name="split"),
+        helper.make_node("NonZero", ["mask"], ["set"], name="set"),
+    ]
+    save("cache", nodes,
+         [value("x", "batch", "seq", 8), value("past", "batch", "past.len", 8), value("mask", "batch", "past.len + seq"),
+          value("rate", dtype=TensorProto.INT64)],
+         [value("state", "batch", "past.len + seq", 8), value("split", "batch", "tokens", 2, 4),
+          value("set", 2, "found", dtype=TensorProto.INT64)],
+         {"fast": np.int64(16000), "zero": np.int64(0), "axis": np.int64([0]), "heads": np.int64([-1, 2, 4])})
+
+
+def clash():
+    """A named dimension that must be 3, or 1, although nothing says so."""
+    save("clash", [helper.make_node("Add", ["x", "w"], ["y"], name="add")], [value("x", "n", 4)], [value("y", 3, 4)],
+         {"w": wave(3, 4)})
 
 
 def samples():
@@ -172,6 +202,8 @@ def main():
     leftovers()
     kinds()
     batches()
+    cache()
+    clash()
 
 
 main()
