@@ -238,7 +238,7 @@ std::optional<Tensor> RoundedTensor(DType dtype, Dims dims, const std::vector<do
 
 ValueRef PutConstant(const Graph& graph, GraphEdit& edit, ValueId old, Tensor tensor) {
   const Value& v = graph.value(old);
-  const bool alone = HasOneReader(graph, old);
+  const bool alone = HasOneReader(graph, old) && v.dtype == tensor.dtype();
   const ValueRef made = edit.AddConstant(v.name, std::move(tensor), alone ? v.region : -1);
   if (alone) edit.Replace(old, made);
   return made;
