@@ -7,9 +7,19 @@ data=$(readlink -f "$(dirname "$0")/../testdata/digits")
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# Runs a command and prints it and its output without the folders.
+# A word as a shell takes it: in quotes where it needs them.
+quoted() {
+  if [[ $1 =~ ^[A-Za-z0-9_./=,:+-]+$ ]]; then printf '%s' "$1"; else printf '%s' "${1@Q}"; fi
+}
+
+# Runs a command and prints it, ready to be pasted, and its output without the folders.
 show() {
-  { printf '\n$ nibble'; printf ' %s' "$@"; printf '\n'; "$nibble" "$@"; } | sed "s#$data/##g; s#$out/##g"
+  {
+    printf '\n$ nibble'
+    for word in "$@"; do printf ' %s' "$(quoted "$word")"; done
+    printf '\n'
+    "$nibble" "$@"
+  } | sed "s#$data/##g; s#$out/##g"
 }
 
 show quantize "$data/digits_vit.onnx" -o "$out/digits_int4.onnx" --weights int4 --group-size 32

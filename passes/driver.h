@@ -48,7 +48,7 @@ struct DriverOptions {
 // The model's types must have been inferred. BugError when a pass breaks the graph; the model is then unusable.
 StatusOr<DriverReport> RunPasses(Model& model, const std::vector<const Pass*>& passes, const DriverOptions& options);
 
-// Live nodes, bodies and functions included.
+// Live nodes, bodies and functions included; Constant nodes, which are weights, are not.
 int CountNodes(const Model& model);
 
 }  // namespace quant

@@ -1,6 +1,7 @@
 #include "passes/match.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "libquant/numerics/small_float.h"
@@ -9,6 +10,7 @@ namespace quant {
 namespace {
 
 constexpr int64_t kMaxInts = 1024;
+constexpr int64_t kMaxEqual = 65536;
 
 std::string_view Plain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 
@@ -16,6 +18,37 @@ template <typename T>
 std::vector<int64_t> Widened(const Tensor& tensor) {
   const auto data = tensor.data<T>();
   return {data.begin(), data.end()};
+}
+
+template <typename T>
+bool AllEqual(const Tensor& tensor, double number) {
+  const auto data = tensor.data<T>();
+  return std::all_of(data.begin(), data.end(), [&](T v) { return static_cast<double>(v) == number; });
+}
+
+bool AllEqual(const Tensor& tensor, double number) {
+  switch (tensor.dtype()) {
+    case DType::kFloat:
+      return AllEqual<float>(tensor, number);
+    case DType::kDouble:
+      return AllEqual<double>(tensor, number);
+    case DType::kFloat16:
+      return AllEqual<float16>(tensor, number);
+    case DType::kBfloat16:
+      return AllEqual<bfloat16>(tensor, number);
+    case DType::kInt8:
+      return AllEqual<int8_t>(tensor, number);
+    case DType::kUint8:
+      return AllEqual<uint8_t>(tensor, number);
+    case DType::kInt32:
+      return AllEqual<int32_t>(tensor, number);
+    case DType::kInt64:
+      return AllEqual<int64_t>(tensor, number);
+    case DType::kBool:
+      return AllEqual<bool>(tensor, number);
+    default:
+      return false;
+  }
 }
 
 std::optional<std::vector<int64_t>> IntsIn(const Tensor& tensor) {
@@ -89,6 +122,21 @@ std::optional<double> ScalarOf(const Graph& graph, ValueId value) {
   }
 }
 
+std::optional<bool> BoolOf(const Graph& graph, ValueId value) {
+  const Tensor* constant = ConstantOf(graph, value);
+  if (constant == nullptr || constant->size() != 1 || constant->dtype() != DType::kBool) return std::nullopt;
+  const auto owned = constant->Materialize();
+  if (!owned.ok()) return std::nullopt;
+  return owned->data<bool>()[0];
+}
+
+bool IsConstantOf(const Graph& graph, ValueId value, double number) {
+  const Tensor* constant = ConstantOf(graph, value);
+  if (constant == nullptr || constant->size() == 0 || constant->size() > kMaxEqual) return false;
+  const auto owned = constant->Materialize();
+  return owned.ok() && AllEqual(*owned, number);
+}
+
 std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value) {
   const Tensor* constant = ConstantOf(graph, value);
   if (constant == nullptr || constant->size() > kMaxInts) return std::nullopt;
@@ -105,6 +153,11 @@ std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node,
   const ValueId given = InputOf(node, input);
   if (given == kNoValue) return std::vector<int64_t>();
   return IntsOf(graph, given);
+}
+
+bool HasReferredAttribute(const Node& node) {
+  const auto& list = node.attributes.list();
+  return std::any_of(list.begin(), list.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
 }
 
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value) {
@@ -133,10 +186,56 @@ std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, con
   return first ? std::pair(node.inputs[1], node.inputs[0]) : std::pair(node.inputs[0], node.inputs[1]);
 }
 
+std::optional<double> NumberOf(const Graph& graph, ValueId value) {
+  if (const auto real = ScalarOf(graph, value)) return real;
+  const auto ints = IntsOf(graph, value);
+  if (!ints || ints->size() != 1) return std::nullopt;
+  return static_cast<double>(ints->front());
+}
+
+std::optional<double> NumberBeside(const Graph& graph, ValueId constant, ValueId value) {
+  const auto number = NumberOf(graph, constant);
+  if (!number || graph.value(constant).constant->rank() > RankOf(graph, value).value_or(0)) return std::nullopt;
+  return number;
+}
+
+bool IsNear(double a, double b, DType dtype) {
+  const double tolerance = dtype == DType::kFloat16 ? 1e-3 : dtype == DType::kBfloat16 ? 8e-3 : 2e-6;
+  return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
+}
+
+ValueId ReadElsewhere(const Graph& graph, const std::vector<NodeId>& parts, NodeId last) {
+  const auto is_part = [&](NodeId n) { return std::find(parts.begin(), parts.end(), n) != parts.end(); };
+  for (NodeId part : parts) {
+    if (part == last) continue;
+    for (ValueId v : graph.node(part).outputs) {
+      if (v == kNoValue) continue;
+      const auto& uses = graph.value(v).uses;
+      if (!std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return u.node != kNoNode && is_part(u.node); })) {
+        return v;
+      }
+    }
+  }
+  return kNoValue;
+}
+
+bool HasReferences(const Node& node) {
+  const auto& all = node.attributes.list();
+  return std::any_of(all.begin(), all.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
+}
+
 bool MayReplace(const Graph& graph, ValueId old, ValueId with) {
   if (!IsRegionOutput(graph, old)) return true;
   const Value& v = graph.value(with);
   return v.producer != kNoNode && !v.constant && v.region == graph.value(old).region && !IsRegionOutput(graph, with);
+}
+
+GraphEdit::NewNode NewNodeOf(std::string_view domain, std::string_view op_type, std::vector<ValueRef> inputs) {
+  GraphEdit::NewNode node;
+  node.op_type = op_type;
+  node.domain = domain;
+  node.inputs = std::move(inputs);
+  return node;
 }
 
 }  // namespace quant

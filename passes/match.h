@@ -1,4 +1,4 @@
-// Small questions that rules ask of a graph. None of them changes anything.
+// Small questions that rules ask of a graph, and what they make edits of. None of them changes anything.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "libquant/ir/edit.h"
 #include "libquant/ir/graph.h"
 
 namespace quant {
@@ -36,6 +37,10 @@ bool IsRegionOutput(const Graph& graph, ValueId value);
 const Tensor* ConstantOf(const Graph& graph, ValueId value);
 // A constant float16, bfloat16, float or double of one element.
 std::optional<double> ScalarOf(const Graph& graph, ValueId value);
+// A constant bool of one element.
+std::optional<bool> BoolOf(const Graph& graph, ValueId value);
+// A constant of numbers or bools that all equal `number`, at most 65536 of them.
+bool IsConstantOf(const Graph& graph, ValueId value, double number);
 // A constant of integers, at most 1024 of them.
 std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value);
 // Axes and the like: the attribute of this name, else the constant input i; nullopt when it is an input that is not
@@ -43,17 +48,37 @@ std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueId value);
 std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node, std::string_view attribute,
                                            size_t input);
 
+// In a function's body: an attribute takes its value from the call, so that the node's are not known.
+bool HasReferredAttribute(const Node& node);
+
 // Dims when all are known.
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value);
 std::optional<int64_t> RankOf(const Graph& graph, ValueId value);
 // Both shapes are known and equal, dimension by dimension; symbols count as equal when they have the same name.
 bool SameShape(const Graph& graph, ValueId a, ValueId b);
 
+// Whether an attribute takes its value from the function the node is in: it is not known then.
+bool HasReferences(const Node& node);
+
 // The two inputs of a commutative node as (other, constant) when exactly one is constant.
 std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, const Node& node);
+
+// A constant of one element, an integer too.
+std::optional<double> NumberOf(const Graph& graph, ValueId value);
+// The same as an operand beside `value`, whose shape stands: the constant has no more axes than `value`.
+std::optional<double> NumberBeside(const Graph& graph, ValueId constant, ValueId value);
+// Equal up to what rounding to `dtype` and one more operation may change.
+bool IsNear(double a, double b, DType dtype);
+
+// A value made by one of `parts` other than `last` that is a region's output or read by a node that is no part: what
+// keeps a rewrite of `last` from freeing all of them. kNoValue when there is none.
+ValueId ReadElsewhere(const Graph& graph, const std::vector<NodeId>& parts, NodeId last);
 
 // Whether all readers of `old` may read `with` instead: when `old` is a region's output, `with` must be able to take
 // over its name, which inputs, initializers, values of outer regions and other outputs can't.
 bool MayReplace(const Graph& graph, ValueId old, ValueId with);
+
+// A node for GraphEdit, without attributes yet.
+GraphEdit::NewNode NewNodeOf(std::string_view domain, std::string_view op_type, std::vector<ValueRef> inputs);
 
 }  // namespace quant

@@ -1,6 +1,7 @@
-// What a pass is. A pass is one file that defines `const Pass& FooPass()` and one line in passes.def. There are two
+// What a pass is. A pass is one file that defines `const Pass& FooPass()` and one line in passes.def. There are three
 // kinds under one contract: a local rule looks at one root node of a const graph and returns the edit it would make; a
-// whole-graph pass changes the graph itself. Either way the driver (driver.h) counts, verifies and undoes.
+// whole-graph pass changes the graph itself; a model pass the model, its functions and versions included. Either way
+// the driver (driver.h) counts, verifies and undoes.
 #pragma once
 
 #include <fmt/format.h>
@@ -68,13 +69,15 @@ class PassContext {
 struct Pass {
   std::string_view name;     // "fold-batch-norm", as users write it
   std::string_view summary;  // one sentence
-  // One of the two.
+  // One of the three.
   // `roots`: operators that the rule looks at, any domain of the default's or com.microsoft; empty: all. The edit may
   // leave nodes without a reader: the driver removes them.
   std::vector<std::string_view> roots = {};
   std::optional<GraphEdit> (*rule)(const PassContext& context, NodeId root) = nullptr;
   // Returns the number of changes; 0 must mean that nothing has changed. Types of new values are inferred afterwards.
   StatusOr<int> (*run)(const PassContext& context, Graph& graph) = nullptr;
+  // The same for what is not in one graph; the context's graph is the main one.
+  StatusOr<int> (*run_model)(const PassContext& context, Model& model) = nullptr;
 };
 
 // All passes, in the order of passes.def.

@@ -8,6 +8,7 @@ namespace quant {
 namespace {
 
 constexpr std::string_view kFolder = "pipelines/";
+constexpr int kDeepest = 8;
 constexpr int64_t kLongest = int64_t{1} << 20;
 
 StatusOr<std::string> TextOf(const std::string& name) {
@@ -31,13 +32,25 @@ StatusOr<std::vector<const Pass*>> PassesNamed(const std::vector<std::string>& n
   return out;
 }
 
-StatusOr<std::vector<const Pass*>> ReadPipeline(const std::string& name) {
+namespace {
+
+StatusOr<std::vector<const Pass*>> Read(const std::string& name, int depth) {
   ASSIGN_OR_RETURN(const std::string text, TextOf(name));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadPipelineText(text, name));
-  auto passes = PassesNamed(names);
+  ASSIGN_OR_RETURN(const PipelineFile file, ReadPipelineText(text, name));
+  std::vector<const Pass*> out;
+  if (!file.extends.empty()) {
+    if (depth == kDeepest) return UsageError("{}: pipelines extend one another more than {} deep", name, kDeepest);
+    ASSIGN_OR_RETURN(out, Read(file.extends, depth + 1));
+  }
+  const auto passes = PassesNamed(file.passes);
   if (!passes.ok()) return WithContext(passes.status(), name);
-  return passes;
+  out.insert(out.end(), passes->begin(), passes->end());
+  return out;
 }
+
+}  // namespace
+
+StatusOr<std::vector<const Pass*>> ReadPipeline(const std::string& name) { return Read(name, 0); }
 
 std::vector<std::string> PipelineNames() { return BuiltInNames(kFolder); }
 

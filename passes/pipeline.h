@@ -2,6 +2,7 @@
 //
 //   about: cleanup, then fusions
 //   passes: [eliminate-identity, fold-constants]
+//   extends: NAME    # another pipeline, whose passes go before
 #pragma once
 
 #include <string>

@@ -2,6 +2,8 @@
 // built into the program.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +22,21 @@ struct Target {
   int64_t max_opset = 1000;
   // Dimensions may be open.
   bool dynamic_shapes = true;
+  // Types that it takes: float16 values, 4-bit weights.
+  bool float16 = true;
+  bool int4 = true;
+  // What it does not run is left to another runtime, or it depends on who runs the model.
+  bool falls_back = false;
+  // Operators of the default domain that it runs; empty: all but those that it lacks.
+  std::vector<std::string> runs;
+  std::vector<std::string> lacks;
   // Operators of com.microsoft that it runs, and that passes may make.
   std::vector<std::string> microsoft;
-  // Operators of the default domain that it does not run.
-  std::vector<std::string> lacks;
+  // Operators of other domains that it runs, as "domain:Name".
+  std::vector<std::string> others;
+  // Operators that it runs under conditions, with these for people to read.
+  std::map<std::string, std::string> limits;
 
-  // Operators of domains that are neither the default nor com.microsoft run nowhere.
   bool Runs(std::string_view domain, std::string_view op_type) const;
 };
 

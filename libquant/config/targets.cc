@@ -15,8 +15,9 @@ class TargetReader {
   TargetReader(const YamlText& yaml, Target& target) : yaml_(yaml), target_(target) {}
 
   Status Read(const YAML::Node& root) {
-    const std::vector<std::string> keys = {"name",      "about",          "min-opset", "max-opset", "negative-scales",
-                                           "microsoft", "dynamic-shapes", "lacks"};
+    const std::vector<std::string> keys = {"name",           "about",     "min-opset", "max-opset",  "negative-scales",
+                                           "dynamic-shapes", "float16",   "int4",      "falls-back", "runs",
+                                           "lacks",          "microsoft", "others",    "limits"};
     return yaml_.ForKeys(root, keys, [&](const std::string& key, const YAML::Node&, const YAML::Node& value) {
       return Entry(key, value);
     });
@@ -24,8 +25,9 @@ class TargetReader {
 
  private:
   Status Entry(const std::string& key, const YAML::Node& value) {
-    if (key == "microsoft" || key == "lacks") {
-      ASSIGN_OR_RETURN((key == "lacks" ? target_.lacks : target_.microsoft), yaml_.Words(key, value));
+    if (key == "limits") return Limits(value);
+    if (std::vector<std::string>* list = ListOf(key)) {
+      ASSIGN_OR_RETURN(*list, yaml_.Words(key, value));
       return OkStatus();
     }
     ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
@@ -33,8 +35,31 @@ class TargetReader {
     if (key == "about") target_.about = word;
     if (key == "negative-scales") return Flag(key, value, word, target_.negative_scales);
     if (key == "dynamic-shapes") return Flag(key, value, word, target_.dynamic_shapes);
+    if (key == "float16") return Flag(key, value, word, target_.float16);
+    if (key == "int4") return Flag(key, value, word, target_.int4);
+    if (key == "falls-back") return Flag(key, value, word, target_.falls_back);
     if (key == "min-opset") return Number(key, value, word, target_.min_opset);
     if (key == "max-opset") return Number(key, value, word, target_.max_opset);
+    return OkStatus();
+  }
+
+  std::vector<std::string>* ListOf(const std::string& key) const {
+    if (key == "runs") return &target_.runs;
+    if (key == "lacks") return &target_.lacks;
+    if (key == "microsoft") return &target_.microsoft;
+    return key == "others" ? &target_.others : nullptr;
+  }
+
+  // A map of operators, each once, to a sentence.
+  Status Limits(const YAML::Node& map) {
+    if (!map.IsMap()) return UsageError("{}: limits takes a map", yaml_.Place(map));
+    for (const auto& entry : map) {
+      ASSIGN_OR_RETURN(const std::string op, yaml_.Scalar("limits", entry.first));
+      ASSIGN_OR_RETURN(std::string text, yaml_.Scalar(op, entry.second));
+      if (!target_.limits.emplace(op, std::move(text)).second) {
+        return UsageError("{}: {} is given twice", yaml_.Place(entry.first), op);
+      }
+    }
     return OkStatus();
   }
 
@@ -61,8 +86,9 @@ bool Has(const std::vector<std::string>& list, std::string_view word) {
 }  // namespace
 
 bool Target::Runs(std::string_view domain, std::string_view op_type) const {
-  if (domain.empty() || domain == "ai.onnx") return !Has(lacks, op_type);
-  return domain == "com.microsoft" && Has(microsoft, op_type);
+  if (domain.empty() || domain == "ai.onnx") return runs.empty() ? !Has(lacks, op_type) : Has(runs, op_type);
+  if (domain == "com.microsoft") return Has(microsoft, op_type);
+  return Has(others, fmt::format("{}:{}", domain, op_type));
 }
 
 StatusOr<Target> ReadTargetText(const std::string& text, const std::string& name) {

@@ -187,6 +187,16 @@ struct Slices {
 
 int64_t EntryOr0(const std::vector<int64_t>& list, size_t i) { return i < list.size() ? list[i] : 0; }
 
+// 0 is forward, 1 backward.
+Status CheckDirections(const Node& node, const char* name, size_t most) {
+  const std::vector<int64_t> directions = node.attributes.Ints(name);
+  if (directions.size() > most) return DataError("{} has {} entries for {}", name, directions.size(), most);
+  for (int64_t d : directions) {
+    if (d != 0 && d != 1) return DataError("{} holds {}, which is neither 0 nor 1", name, d);
+  }
+  return OkStatus();
+}
+
 StatusOr<std::vector<Slices>> ReadSlices(const Node& node, std::span<const Tensor* const> inputs) {
   const std::vector<int64_t> axes = node.attributes.Ints("scan_input_axes");
   const std::vector<int64_t> directions = node.attributes.Ints("scan_input_directions");
@@ -215,6 +225,8 @@ StatusOr<std::vector<Tensor>> RunScan(const Graph& graph, const Node& node, std:
   }
   const auto states = static_cast<size_t>(given - scanned);
   if (node.outputs.size() < states) return DataError("it has {} states and {} outputs", states, node.outputs.size());
+  RETURN_IF_ERROR(CheckDirections(node, "scan_input_directions", static_cast<size_t>(scanned)));
+  RETURN_IF_ERROR(CheckDirections(node, "scan_output_directions", node.outputs.size() - states));
   ASSIGN_OR_RETURN(const std::vector<Slices> slices, ReadSlices(node, inputs.subspan(states)));
   std::vector<Stack> stacks(node.outputs.size() - states);
   const std::vector<int64_t> axes = node.attributes.Ints("scan_output_axes");

@@ -28,12 +28,12 @@ class GraphEdit {
     RegionId region = -1;            // -1: the anchor's
   };
   struct NewNode {
-    std::string name_hint;
-    std::string op_type;
-    std::string domain;
-    std::vector<ValueRef> inputs;
-    std::vector<ValueRef> outputs;  // made values
-    Attributes attributes;
+    std::string name_hint = {};
+    std::string op_type = {};
+    std::string domain = {};
+    std::vector<ValueRef> inputs = {};
+    std::vector<ValueRef> outputs = {};  // made values
+    Attributes attributes = {};
     // Of ReplaceNode: a node that the edit makes superfluous and whose name, if it has one, this takes over instead.
     NodeId name_of = kNoNode;
   };

@@ -22,15 +22,21 @@ std::string OneLine(std::string text) {
 
 }  // namespace
 
-Status InferProto(onnx::ModelProto& proto) {
+namespace {
+
+Status Infer(onnx::ModelProto& proto, int strict_mode) {
   try {
-    const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0, /*data_prop=*/true);
+    const onnx::ShapeInferenceOptions options(/*check_type=*/false, strict_mode, /*data_prop=*/true);
     onnx::shape_inference::InferShapes(proto, &GuardedSchemas(), options);
     return OkStatus();
   } catch (const std::exception& e) {
     return DataError("shape inference: {}", OneLine(e.what()));
   }
 }
+
+}  // namespace
+
+Status InferProto(onnx::ModelProto& proto) { return Infer(proto, 0); }
 
 namespace {
 
@@ -135,6 +141,13 @@ Status InferShapes(Model& model) {
   RETURN_IF_ERROR(status);
   TakeTypes(inferred.graph(), model.graph, kMainRegion);
   return OkStatus();
+}
+
+Status CheckShapes(const Model& model) {
+  RegisterSchemas();
+  std::vector<Tensor> payloads;
+  ASSIGN_OR_RETURN(onnx::ModelProto proto, ToSkeleton(model, &payloads));
+  return Infer(proto, /*strict_mode=*/1);
 }
 
 int64_t NewestOpset() {

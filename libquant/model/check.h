@@ -14,6 +14,10 @@ Status CheckModel(const Model& model);
 // fails for an operator it can't infer. DataError only when the model contradicts itself.
 Status InferShapes(Model& model);
 
+// Whether shapes agree with each other and with what operators want, as runtimes check it when they load a model:
+// DataError with the operator that objects. Operators of unknown domains don't.
+Status CheckShapes(const Model& model);
+
 // The newest opset the linked ONNX knows.
 int64_t NewestOpset();
 

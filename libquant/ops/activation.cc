@@ -63,7 +63,7 @@ void Activate(const Activation& f, T clip, int64_t count, T* x) {
     case K::kLeakyRelu:
       return each([&](T v) { return v >= 0 ? v : a * v; });
     case K::kRelu:
-      return each([&](T v) { return v > 0 ? v : T(0); });
+      return each([&](T v) { return v < 0 ? T(0) : v; });
     case K::kScaledTanh:
       return each([&](T v) { return a * std::tanh(b * v); });
     case K::kSelu:

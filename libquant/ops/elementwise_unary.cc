@@ -37,7 +37,9 @@ Status EvalNeg(KernelContext& context) {
 }
 
 Status EvalSign(KernelContext& context) {
-  return MapNumbers(context, [](auto v) { return static_cast<decltype(v)>((v > 0) - (v < 0)); });
+  return MapNumbers(context, [](auto v) {  // NaN stays NaN
+    return v == v ? static_cast<decltype(v)>((v > 0) - (v < 0)) : v;
+  });
 }
 
 // NaN stays NaN.
@@ -120,7 +122,7 @@ Status EvalCelu(KernelContext& context) {
   const float alpha = context.attributes().Float("alpha", 1.0f);
   return MapFloats(context, [alpha](auto v) {
     const auto a = static_cast<decltype(v)>(alpha);
-    return std::max<decltype(v)>(0, v) + std::min<decltype(v)>(0, a * std::expm1(v / a));
+    return std::max<decltype(v)>(v, 0) + std::min<decltype(v)>(0, a * std::expm1(v / a));
   });
 }
 Status EvalSelu(KernelContext& context) {
@@ -140,7 +142,8 @@ auto HardSigmoidOf(const Attributes& attributes) {
   const float beta = attributes.Float("beta", 0.5f);
   return [=](auto v) {
     using T = decltype(v);
-    return std::max(T{0}, std::min(T{1}, static_cast<T>(alpha) * v + static_cast<T>(beta)));
+    // In this order NaN stays NaN.
+    return std::max(std::min(static_cast<T>(alpha) * v + static_cast<T>(beta), T{1}), T{0});
   };
 }
 Status EvalHardSigmoid(KernelContext& context) { return MapFloats(context, HardSigmoidOf(context.attributes())); }

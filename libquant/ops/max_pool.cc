@@ -1,5 +1,5 @@
-// MaxPool: the largest element of each window and, if asked for, where it lies. Padding never wins; a window that
-// lies in the padding alone gives the type's lowest value (index -1).
+// MaxPool: the largest element of each window and, if asked for, where it lies. Neither padding nor NaN wins; a window
+// that lies in the padding alone gives the type's lowest value (index -1).
 #include <algorithm>
 #include <limits>
 
@@ -100,8 +100,11 @@ void MaxWindow(const MaxPoolPlan& plan, const T* x, int64_t d0, int64_t h0, int6
       for (int64_t kw = w.FirstTap(w0); kw < w.LastTap(w0); ++kw) {
         const int64_t id = d0 + kd * d.dilation, ih = h0 + kh * h.dilation, iw = w0 + kw * w.dilation;
         const T v = x[(id * h.in + ih) * w.in + iw];
-        if (*index >= 0 && !(v > *value)) continue;
-        *value = v;
+        if (v > *value) {
+          *value = v;
+        } else if (*index >= 0) {
+          continue;
+        }
         *index = id * plan.index_step[0] + ih * plan.index_step[1] + iw * plan.index_step[2];
       }
     }

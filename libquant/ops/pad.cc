@@ -123,6 +123,7 @@ void CopyRows(const std::vector<std::vector<int64_t>>& from, const std::vector<i
 
 Status EvalPad(KernelContext& context) {
   const Tensor& x = context.in(0);
+  if (x.strings() != nullptr) return Unsupported("strings are not padded");
   const std::string mode = context.attributes().String("mode", "constant");
   ASSIGN_OR_RETURN(const std::vector<int64_t> pads, PadsOf(context, x.rank()));
   ASSIGN_OR_RETURN(const uint64_t fill, FillOf(context, x));

@@ -107,6 +107,16 @@ auto SumRow(const T* row, int64_t length, F f) {
   }
 }
 
+// Of what a sum is only a step towards: integers don't wrap on the way.
+template <typename T, typename F>
+double WideSumRow(const T* row, int64_t length, F f) {
+  if constexpr (std::is_integral_v<T>) {
+    return SumOf(row, length, f);
+  } else {
+    return SumRow(row, length, f);
+  }
+}
+
 const auto kSame = [](auto v) { return v; };
 const auto kSquare = [](auto v) {
   if constexpr (std::is_integral_v<decltype(v)>) {
@@ -130,7 +140,9 @@ Status EvalReduceMean(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) {
     using T = std::remove_cvref_t<decltype(*row)>;
     if constexpr (std::is_integral_v<T>) {
-      return n == 0 ? T{0} : static_cast<T>(SumRow(row, n, kSame) / static_cast<Long<T>>(n));  // n may be 0 in a T
+      __int128 sum = 0;
+      for (int64_t i = 0; i < n; ++i) sum += row[i];
+      return n == 0 ? T{0} : static_cast<T>(sum / n);
     } else {
       return SumRow(row, n, kSame) / static_cast<double>(n);
     }
@@ -143,17 +155,21 @@ Status EvalReduceL1(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) { return SumRow(row, n, kAbs); });
 }
 Status EvalReduceL2(KernelContext& context) {
-  return ReduceRows(context,
-                    [](const auto* row, int64_t n) { return std::sqrt(static_cast<double>(SumRow(row, n, kSquare))); });
+  return ReduceRows(context, [](const auto* row, int64_t n) { return std::sqrt(WideSumRow(row, n, kSquare)); });
 }
 Status EvalReduceLogSum(KernelContext& context) {
-  return ReduceRows(context,
-                    [](const auto* row, int64_t n) { return std::log(static_cast<double>(SumRow(row, n, kSame))); });
+  return ReduceRows(context, [](const auto* row, int64_t n) { return std::log(WideSumRow(row, n, kSame)); });
 }
 Status EvalReduceLogSumExp(KernelContext& context) {
   return ReduceRows(context, [](const auto* row, int64_t n) {
     double top = -std::numeric_limits<double>::infinity();
-    for (int64_t i = 0; i < n; ++i) top = std::max(top, static_cast<double>(row[i]));
+    bool has_nan = false;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto v = static_cast<double>(row[i]);
+      has_nan = has_nan || v != v;
+      top = std::max(top, v);
+    }
+    if (has_nan) return std::numeric_limits<double>::quiet_NaN();
     if (!std::isfinite(top)) return top;
     double sum = 0;
     for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(row[i]) - top);

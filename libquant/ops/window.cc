@@ -34,7 +34,8 @@ void SplitPads(WindowAxis& axis, int64_t total, bool lower) {
 // begin inside the input or its left padding.
 int64_t OutputSize(const WindowAxis& axis, bool ceil_mode) {
   const int64_t room = axis.in + axis.pad_begin + axis.pad_end - axis.extent();
-  if (room < 0) return 0;
+  // -1 / 2 is 0 rounded up: a window that overhangs by less than a stride.
+  if (room < 0) return ceil_mode && -room < axis.stride && axis.in + axis.pad_begin > 0 ? 1 : 0;
   int64_t out = room / axis.stride + 1;
   if (ceil_mode && room % axis.stride != 0 && out * axis.stride < axis.in + axis.pad_begin) ++out;
   return out;

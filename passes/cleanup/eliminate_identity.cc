@@ -4,22 +4,15 @@
 //
 // Kept where it gives a region's output a name that its input can't take over (an input, a weight, an outer value or
 // another output).
+#include "passes/cleanup/return_input.h"
 #include "passes/match.h"
-#include "passes/pass.h"
 
 namespace quant {
 namespace {
 
 std::optional<GraphEdit> Eliminate(const PassContext& context, NodeId root) {
-  const Graph& graph = context.graph();
-  const Node& node = graph.node(root);
-  if (!IsOp(node, "Identity")) return std::nullopt;
-  const ValueId x = InputOf(node, 0), y = OutputOf(node, 0);
-  if (!MayReplace(graph, y, x)) return context.Miss("it gives an output of the graph its name");
-  GraphEdit edit(root);
-  edit.Replace(y, ValueRef::Of(x));
-  edit.Remove(root);
-  return edit;
+  const Node& node = context.graph().node(root);
+  return IsOp(node, "Identity") ? ReturnInput(context, root, InputOf(node, 0)) : std::nullopt;
 }
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "passes/decomposed_norm.h"
+#include "passes/decomposed_softmax.h"
+
 namespace quant {
 namespace {
 
@@ -31,70 +34,18 @@ class Matcher {
     for (NodeId n : graph_.AllNodes()) {
       const std::string& type = graph_.node(n).op_type;
       if (std::find(kFusedFloatOps.begin(), kFusedFloatOps.end(), type) != kFusedFloatOps.end()) Guard({n}, type);
-      if (type == "Div" || type == "Mul") MatchLayerNorm(n);
-      if (type == "Div") MatchSoftmax(n);
+      if (type == "Div" || type == "Mul" || type == "Add") MatchLayerNorm(n);
+      if (type == "Div" || type == "Mul") MatchSoftmax(n);
     }
     return std::move(found_);
   }
 
  private:
-  // The producer of input i when it is of that type, looking through Cast and Identity; kNoNode otherwise.
-  NodeId Producer(NodeId n, size_t i, std::string_view type) {
-    if (n == kNoNode || i >= graph_.node(n).inputs.size()) return kNoNode;
-    ValueId v = graph_.node(n).inputs[i];
-    for (int steps = 0; v != kNoValue && steps < 8; ++steps) {
-      const NodeId p = graph_.value(v).producer;
-      if (p == kNoNode) return kNoNode;
-      const Node& node = graph_.node(p);
-      if (node.op_type == type) return p;
-      if ((node.op_type != "Cast" && node.op_type != "Identity") || node.inputs.empty()) return kNoNode;
-      passed_.push_back(p);
-      v = node.inputs[0];
-    }
-    return kNoNode;
-  }
-  NodeId EitherProducer(NodeId n, std::string_view type) {
-    const NodeId p = Producer(n, 0, type);
-    return p != kNoNode ? p : Producer(n, 1, type);
-  }
-
-  // Div(centred, Sqrt(Add(ReduceMean(square), eps))), or Mul(centred, Reciprocal(Sqrt(...))); also without Sub, which
-  // is RMS normalization.
   void MatchLayerNorm(NodeId root) {
-    passed_.clear();
-    std::vector<NodeId> parts{root};
-    NodeId sqrt = Producer(root, 1, "Sqrt");
-    if (graph_.node(root).op_type == "Mul") {
-      NodeId inverse = EitherProducer(root, "Reciprocal");
-      if (inverse == kNoNode) {
-        inverse = EitherProducer(root, "Div");  // Div(1, Sqrt)
-        if (inverse == kNoNode) return;
-        sqrt = Producer(inverse, 1, "Sqrt");
-      } else {
-        sqrt = Producer(inverse, 0, "Sqrt");
-      }
-      parts.push_back(inverse);
-    }
-    if (sqrt == kNoNode) return;
-    const NodeId add = Producer(sqrt, 0, "Add");
-    const NodeId mean = add != kNoNode ? EitherProducer(add, "ReduceMean") : Producer(sqrt, 0, "ReduceMean");
-    if (mean == kNoNode) return;
-    NodeId square = Producer(mean, 0, "Pow");
-    if (square == kNoNode) square = Producer(mean, 0, "Mul");
-    if (square == kNoNode) return;
-    parts.insert(parts.end(), {sqrt, mean, square});
-    if (add != kNoNode) parts.push_back(add);
-    // Exporters write the centring once or twice; guard both.
-    for (NodeId reader : {square, root}) {
-      const NodeId sub = EitherProducer(reader, "Sub");
-      if (sub == kNoNode) continue;
-      parts.push_back(sub);
-      const NodeId first_mean = Producer(sub, 1, "ReduceMean");
-      if (first_mean != kNoNode) parts.push_back(first_mean);
-    }
-    AddScaleAndShift(root, parts);
-    parts.insert(parts.end(), passed_.begin(), passed_.end());
-    Guard(parts, "decomposed LayerNormalization");
+    auto norm = MatchDecomposedNorm(graph_, root);
+    if (!norm) return;
+    AddScaleAndShift(root, norm->parts);
+    Guard(norm->parts, "decomposed LayerNormalization");
   }
 
   // Mul(root, gamma) and Add(that, beta): the readers of the normalized value whose other operand is a constant.
@@ -129,16 +80,10 @@ class Matcher {
   }
 
   void MatchSoftmax(NodeId root) {
-    passed_.clear();
-    const NodeId exp = Producer(root, 0, "Exp");
-    const NodeId sum = Producer(root, 1, "ReduceSum");
-    if (exp == kNoNode || sum == kNoNode || Producer(sum, 0, "Exp") != exp) return;
-    std::vector<NodeId> parts{root, exp, sum};
-    const NodeId sub = Producer(exp, 0, "Sub");
-    const NodeId max = Producer(sub, 1, "ReduceMax");
-    if (max != kNoNode) parts.insert(parts.end(), {sub, max});
-    parts.insert(parts.end(), passed_.begin(), passed_.end());
-    Guard(parts, "decomposed Softmax");
+    auto softmax = MatchDecomposedSoftmax(graph_, root);
+    if (!softmax) return;
+    if (softmax->max != kNoNode) softmax->parts.insert(softmax->parts.end(), {softmax->difference, softmax->max});
+    Guard(softmax->parts, "decomposed Softmax");
   }
 
   void Guard(const std::vector<NodeId>& parts, const std::string& what) {
@@ -146,7 +91,6 @@ class Matcher {
   }
 
   const Graph& graph_;
-  std::vector<NodeId> passed_;  // Casts and Identities looked through in the present match
   FloatGuard found_;
 };
 

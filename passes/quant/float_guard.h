@@ -1,10 +1,6 @@
 // Which nodes stay float by default, whatever the patterns say: LayerNormalization and Softmax, as single operators
-// or decomposed into the chains that exporters write.
-//
-//   x ─┬─ ReduceMean ─ Sub ─┬─ Pow(2) or Mul(self) ─ ReduceMean ─ Add(eps) ─ Sqrt ─┐
-//      └────────────────────┘└────────────────────────────────────────── Div ── Mul(gamma) ─ Add(beta)
-//   x ─ [Sub(ReduceMax)] ─ Exp ─┬─ ReduceSum ─┐
-//                               └──────────── Div
+// or decomposed into the chains that exporters write
+// (decomposed_norm.h, decomposed_softmax.h).
 #pragma once
 
 #include <string>

@@ -27,10 +27,12 @@ const Allowed& Table() {
       {"report", {"ir", "numerics"}},
       {"config", {"numerics"}},
       {"verify", {"ir", "model", "exec", "data", "report"}},
+      {"lint", {"ir", "ops", "model", "exec", "config"}},
       {"passes", {"ir", "ops", "numerics", "config", "model"}},
       {"search", {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "passes"}},
       {"tools",
-       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "passes", "search"}},
+       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "lint", "passes",
+        "search"}},
   };
   return table;
 }

@@ -97,6 +97,20 @@ def odd_names():
     save("odd_names", nodes, [value("x", "n", 4)], [value("a::b:0", "n", 8)], {"w\x1b[31m\n": wave(4, 8)})
 
 
+def leftovers():
+    """What exports leave behind: training mode, a second copy, constants that nobody reads, an unused import."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "fc1"], ["h"], name="fc"),
+        helper.make_node("Dropout", ["h", "rate", "training"], ["d"], name="drop"),
+        helper.make_node("MatMul", ["d", "fc2"], ["e"], name="fc"),
+        helper.make_node("NonZero", ["e"], ["y"]),
+    ]
+    weight = wave(128, 128)
+    save("leftovers", nodes, [value("x", 2, 128), value("spare", "n")], [value("y", 2, "hits", dtype=TensorProto.INT64)],
+         {"fc1": weight, "fc2": weight, "rate": np.float32(0.5), "training": np.bool_(True), "step": np.int64(7)},
+         opset=13, opsets=[helper.make_opsetid("ai.onnx.ml", 3)])
+
+
 def samples():
     np.savez(TARGET / "wrong_shape.npz", x=wave(2, 15))
     np.savez(TARGET / "wrong_dtype.npz", x=wave(2, 16).astype(np.float64))
@@ -126,6 +140,7 @@ def main():
     samples()
     odd_names()
     endless()
+    leftovers()
 
 
 main()

@@ -199,7 +199,9 @@ TEST_CASE("a value that the flag would not take is an error that says what it ta
               "f.yaml:1:1: accuracy-level takes a whole number from 0 to 4, not '"));
   }
   CHECK(ErrorOf("clamp-non-finite: yes") == "f.yaml:1:1: clamp-non-finite takes one of true, false, not 'yes'");
-  CHECK(Has(ErrorOf("target: toaster"), "target takes one of onnxruntime-cpu, portable, not 'toaster'"));
+  CHECK(Has(ErrorOf("target: toaster"),
+            "target takes one of onnxruntime-cpu, onnxruntime-vnni, openvino, portable, qnn, tensorrt, tflite, not "
+            "'toaster'"));
   CHECK(Has(ErrorOf("rules:\n- match: a\n  group-size: none"), "f.yaml:3:15: group-size takes a positive number"));
 }
 

@@ -1,0 +1,41 @@
+#include "libquant/lint/lint.h"
+
+#include <algorithm>
+
+#include "libquant/lint/rules.h"
+
+namespace quant {
+
+std::vector<PlacedNode> NodesEverywhere(const Model& model) {
+  std::vector<PlacedNode> out;
+  for (NodeId n : model.graph.AllNodes()) out.push_back({&model.graph, n});
+  for (const Function& function : model.functions) {
+    for (NodeId n : function.body.AllNodes()) out.push_back({&function.body, n});
+  }
+  return out;
+}
+
+std::string Count(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+std::string SizeText(int64_t bytes) {
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1) return fmt::format("{} B", bytes);
+  if (kib < 1024) return fmt::format("{:.1f} KiB", kib);
+  return kib < 1024 * 1024 ? fmt::format("{:.1f} MiB", kib / 1024) : fmt::format("{:.2f} GiB", kib / 1024 / 1024);
+}
+
+StatusOr<std::vector<Finding>> Lint(Model& model, const LintOptions& options) {
+  std::vector<Finding> out;
+  LintSoundness(model, out);
+  LintInterface(model, options, out);
+  LintOperators(model, options, out);
+  LintNodes(model, out);
+  RETURN_IF_ERROR(LintWeights(model, options, out));
+  LintFiles(model, out);
+  std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
+    return std::pair(a.severity, a.finding) < std::pair(b.severity, b.finding);
+  });
+  return out;
+}
+
+}  // namespace quant

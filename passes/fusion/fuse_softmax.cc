@@ -1,0 +1,74 @@
+// Softmax as the operators that it is made of (decomposed_softmax.h) becomes one.
+//
+//   x ─┬─ ReduceMax ─┐
+//      └──────────── Sub ─ Exp ─┬─ ReduceSum ─┐
+//                               └──────────── Div ─ y        =>        x ─ Softmax ─ y
+//
+// The sum is over one axis, which before opset 13 is the last one, and keeps its rank; so is the maximum, if one is
+// taken away (what else is taken away stays). Nothing else reads what lies between. float32 and float16.
+#include <algorithm>
+
+#include "passes/decomposed_softmax.h"
+#include "passes/match.h"
+#include "passes/pass.h"
+
+namespace quant {
+namespace {
+
+// The one axis that the node reduces and keeps, counted from the front.
+std::optional<int64_t> AxisOf(const Graph& graph, NodeId reduction, int64_t rank) {
+  const Node& node = graph.node(reduction);
+  const auto axes = IntsOf(graph, node, "axes", 1);
+  if (HasReferences(node) || !axes || axes->size() != 1 || node.attributes.Int("keepdims", 1) == 0) return std::nullopt;
+  return axes->front() < 0 ? axes->front() + rank : axes->front();
+}
+
+std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
+  const Graph& graph = context.graph();
+  auto softmax = MatchDecomposedSoftmax(graph, root);
+  if (!softmax) return std::nullopt;
+  if (softmax->casts) return context.Miss("it changes its type on the way");
+  ValueId x = softmax->x;
+  const auto rank = RankOf(graph, x);
+  if (!rank) return context.Miss("the rank of what it normalises is not known");
+  const auto axis = AxisOf(graph, softmax->sum, *rank);
+  if (!axis) return context.Miss("its sum is not over one axis that is kept");
+  if (context.opset() < 13 && *axis != *rank - 1) {
+    return context.Miss("before opset 13 Softmax sums over all axes from one on; this is not the last one");
+  }
+  const DType dtype = graph.value(x).dtype;
+  if (dtype != DType::kFloat && dtype != DType::kFloat16) return context.Miss("{} is not handled", NameOf(dtype));
+  if (!context.MayMake("", "Softmax")) return context.Miss("the target has no Softmax");
+  std::vector<NodeId> parts = softmax->parts;
+  if (softmax->max != kNoNode) {
+    const Node &difference = graph.node(softmax->difference), &max = graph.node(softmax->max);
+    const ValueId before = InputOf(difference, 0);
+    const bool direct = ProducerOf(graph, x) == softmax->difference && InputOf(difference, 1) == OutputOf(max, 0);
+    if (direct && InputOf(max, 0) == before && AxisOf(graph, softmax->max, *rank) == axis) {
+      x = before;
+      parts.insert(parts.end(), {softmax->difference, softmax->max});
+    }
+  }
+  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != graph.node(root).region; };
+  if (std::any_of(parts.begin(), parts.end(), elsewhere)) return context.Miss("part of it lies outside of the body");
+  if (const ValueId value = ReadElsewhere(graph, parts, root); value != kNoValue) {
+    return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
+  }
+  GraphEdit edit(root);
+  GraphEdit::NewNode node = NewNodeOf("", "Softmax", {ValueRef::Of(x)});
+  node.attributes.Set("axis", *axis);
+  edit.ReplaceNode(root, std::move(node));
+  return edit;
+}
+
+}  // namespace
+
+const Pass& FuseSoftmaxPass() {
+  static const Pass pass = {.name = "fuse-softmax",
+                            .summary = "Exponentials over their sum become Softmax",
+                            .roots = {"Div", "Mul"},
+                            .rule = Fuse};
+  return pass;
+}
+
+}  // namespace quant

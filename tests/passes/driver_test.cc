@@ -1,0 +1,136 @@
+// The driver: bounds, stopping, undoing, near misses, broken passes.
+#include "passes/driver.h"
+
+#include "libquant/model/check.h"
+#include "libquant/model/text.h"
+#include "passes/match.h"
+#include "passes/pipeline.h"
+#include "tests/catch.h"
+
+namespace quant {
+namespace {
+
+Model Parse(const char* text) {
+  auto model = ParseModelText(text);
+  INFO(Message(model.status()));
+  REQUIRE(model.ok());
+  REQUIRE(InferShapes(*model).ok());
+  return *std::move(model);
+}
+
+constexpr const char* kThree = R"(<ir_version: 8, opset_import: ["": 17]>
+g (float[N] x) => (float[N] y) {
+  [i1] a = Identity(x)
+  [i2] b = Identity(a)
+  [relu] c = Relu(b)
+  [i3] y = Identity(c)
+})";
+
+std::vector<const Pass*> Identities() { return {FindPass("eliminate-identity")}; }
+
+// Replaces a Relu by a Relu, for ever.
+const Pass kRestless = {
+    .name = "restless",
+    .summary = "never content",
+    .roots = {"Relu"},
+    .rule = [](const PassContext& context, NodeId root) -> std::optional<GraphEdit> {
+      GraphEdit edit(root);
+      edit.ReplaceNode(root, {.op_type = "Relu", .inputs = {ValueRef::Of(context.graph().node(root).inputs[0])}});
+      return edit;
+    }};
+
+// Turns Relu into Neg.
+const Pass kWrong = {.name = "wrong",
+                     .summary = "changes answers",
+                     .roots = {"Relu"},
+                     .rule = [](const PassContext& context, NodeId root) -> std::optional<GraphEdit> {
+                       GraphEdit edit(root);
+                       edit.ReplaceNode(
+                           root, {.op_type = "Neg", .inputs = {ValueRef::Of(context.graph().node(root).inputs[0])}});
+                       return edit;
+                     }};
+
+TEST_CASE("passes run until nothing changes, and are counted") {
+  Model model = Parse(kThree);
+  const auto report = RunPasses(model, Identities(), {});
+  REQUIRE(report.ok());
+  CHECK(report->changes == 3);
+  CHECK(report->rounds == 2);
+  CHECK(report->settled);
+  CHECK(report->nodes_before == 4);
+  CHECK(report->nodes_after == 1);
+  CHECK(model.graph.value(model.graph.main().outputs[0]).name == "y");
+}
+
+TEST_CASE("stopping after some changes leaves the rest") {
+  for (int stop = 0; stop <= 3; ++stop) {
+    Model model = Parse(kThree);
+    DriverOptions options;
+    options.stop_after = stop;
+    const auto report = RunPasses(model, Identities(), options);
+    REQUIRE(report.ok());
+    CHECK(report->changes == stop);
+    CHECK(report->nodes_after == 4 - stop);
+  }
+}
+
+TEST_CASE("a pass that does not come to an end is a bug, not a hang") {
+  Model model = Parse(kThree);
+  const auto report = RunPasses(model, {&kRestless}, {});
+  CHECK(ExitCode(report.status()) == 70);
+  CHECK(Message(report.status()).find("restless") != std::string::npos);
+}
+
+TEST_CASE("a pass whose answers differ is undone and not run again, the others stand") {
+  Model model = Parse(kThree);
+  DriverOptions options;
+  options.verify = [](const Model& now) -> StatusOr<std::optional<std::string>> {
+    for (NodeId n : now.graph.AllNodes()) {
+      if (now.graph.node(n).op_type == "Neg") return std::optional<std::string>("it is negative");
+    }
+    return std::optional<std::string>();
+  };
+  std::vector<const Pass*> passes = {&kWrong};
+  passes.push_back(Identities()[0]);
+  const auto report = RunPasses(model, passes, options);
+  REQUIRE(report.ok());
+  CHECK(report->passes[0].undone == "it is negative");
+  CHECK(report->passes[0].changes == 0);
+  CHECK(report->passes[1].changes == 3);
+  CHECK(model.graph.AllNodes().size() == 1);
+  CHECK(model.graph.node(model.graph.AllNodes()[0]).op_type == "Relu");
+}
+
+TEST_CASE("near misses are told once, and only when asked for") {
+  const char* const text = R"(<ir_version: 8, opset_import: ["": 17]>
+g (float[N] x) => (float[N] y) { [same] y = Identity(x) })";
+  for (bool explain : {false, true}) {
+    Model model = Parse(text);
+    DriverOptions options;
+    options.explain = explain;
+    const auto report = RunPasses(model, Identities(), options);
+    REQUIRE(report.ok());
+    REQUIRE(report->misses.size() == (explain ? 1 : 0));
+    if (explain) CHECK(report->misses[0].node == "same");
+  }
+}
+
+TEST_CASE("functions' bodies are rewritten too") {
+  Model model = Parse(R"(<ir_version: 8, opset_import: ["": 17, "local": 1]>
+g (float[N] x) => (float[N] y) { y = local.f(x) }
+<domain: "local", opset_import: ["": 17]>
+f (a) => (b) { c = Identity(a)  b = Relu(c) })");
+  const auto report = RunPasses(model, Identities(), {});
+  REQUIRE(report.ok());
+  CHECK(report->changes == 1);
+  CHECK(model.functions[0].body.AllNodes().size() == 1);
+}
+
+TEST_CASE("unknown passes and pipelines are usage errors that name what there is") {
+  CHECK(ExitCode(PassesNamed({"fold-everything"}).status()) == 2);
+  CHECK(Message(PassesNamed({"fold-everything"}).status()).find("fold-constants") != std::string::npos);
+  CHECK(ExitCode(ReadPipeline("nope").status()) == 2);
+}
+
+}  // namespace
+}  // namespace quant
