@@ -12,11 +12,12 @@ namespace {
 using Kind = Activation::Kind;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::array<ActivationRow, 13> kActivations = {{
+constexpr std::array<ActivationRow, 14> kActivations = {{
     {"affine", {Kind::kAffine, 1, 0}, 2},
     {"clip", {Kind::kClip, -kInfinity, kInfinity}, 2},
     {"elu", {Kind::kElu, 1, 0}, 1},
     {"hardsigmoid", {Kind::kHardSigmoid, 0.2, 0.5}, 2},
+    {"hardswish", {Kind::kHardSwish, 0, 0}, 0},
     {"leakyrelu", {Kind::kLeakyRelu, 0.01, 0}, 1},
     {"relu", {Kind::kRelu, 0, 0}, 0},
     {"scaledtanh", {Kind::kScaledTanh, 1, 1}, 2},
@@ -57,6 +58,8 @@ void Activate(const Activation& f, T clip, int64_t count, T* x) {
       return each([&](T v) { return v >= 0 ? v : a * std::expm1(v); });
     case K::kHardSigmoid:
       return each([&](T v) { return std::clamp(a * v + b, T(0), T(1)); });
+    case K::kHardSwish:
+      return each([](T v) { return v * std::clamp(v / T(6) + T(0.5), T(0), T(1)); });
     case K::kLeakyRelu:
       return each([&](T v) { return v >= 0 ? v : a * v; });
     case K::kRelu:

@@ -1,4 +1,5 @@
-// ONNX's activation functions by name, as the recurrent and the fused operators have them.
+// Activation functions by name, as the recurrent and the fused operators have them: ONNX's, and ONNX Runtime's
+// HardSwish.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ struct Activation {
     kClip,
     kElu,
     kHardSigmoid,
+    kHardSwish,
     kLeakyRelu,
     kRelu,
     kScaledTanh,

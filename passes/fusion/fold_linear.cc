@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
-#include "libquant/ops/float_view.h"
 #include "passes/match.h"
 
 namespace quant {
@@ -29,32 +29,42 @@ T Rounded(double v) {
   return static_cast<T>(v);
 }
 
-template <typename T>
-std::optional<Tensor> RoundedAs(Dims dims, const std::vector<double>& values) {
-  Tensor out = Tensor::Allocate(DTypeOf<T>(), std::move(dims));
-  T* data = out.mutable_data<T>().data();
-  for (size_t i = 0; i < values.size(); ++i) {
-    data[i] = Rounded<T>(values[i]);
-    if (!std::isfinite(static_cast<double>(data[i]))) return std::nullopt;
+// f(T{}) for the element type of `dtype`; false for types that are no floating-point numbers of 16 bits or more.
+template <typename F>
+bool WithFloats(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kFloat:
+      return f(float{}), true;
+    case DType::kDouble:
+      return f(double{}), true;
+    case DType::kFloat16:
+      return f(float16{}), true;
+    case DType::kBfloat16:
+      return f(bfloat16{}), true;
+    default:
+      return false;
   }
-  return out;
 }
 
-// Calls f(first element, o, i) for each run of `taps` elements that takes one input channel to one output channel.
+template <typename T>
+bool PutRounded(double value, T& out) {
+  out = Rounded<T>(value);
+  return std::isfinite(static_cast<double>(out));
+}
+
+// Calls f(begin, end, o, i) for the elements of a weight of these dims that take input channel i to output channel o.
 template <typename F>
-void ForEachPair(const LinearOp& op, int64_t rows, int64_t columns, int64_t taps, F&& f) {
+void ForEachPair(const LinearOp& op, const Dims& dims, F&& f) {
+  const int64_t rows = dims[0], columns = dims[1];
+  const int64_t taps = std::accumulate(dims.begin() + 2, dims.end(), int64_t{1}, std::multiplies<>());
   for (int64_t a = 0; a < rows; ++a) {
     const int64_t base = a / (rows / op.groups) * columns;
     for (int64_t b = 0; b < columns; ++b) {
       const int64_t o = op.output_major ? a : base + b, i = op.output_major ? base + b : a;
-      f((a * columns + b) * taps, static_cast<size_t>(o), static_cast<size_t>(i));
+      const int64_t begin = (a * columns + b) * taps;
+      f(begin, begin + taps, static_cast<size_t>(o), static_cast<size_t>(i));
     }
   }
-}
-template <typename F>
-void ForEachPair(const LinearOp& op, const Dims& dims, F&& f) {
-  const int64_t taps = std::accumulate(dims.begin() + 2, dims.end(), int64_t{1}, std::multiplies<>());
-  ForEachPair(op, dims[0], dims[1], taps, [&](int64_t first, size_t o, size_t i) { f(first, first + taps, o, i); });
 }
 
 class Folder {
@@ -67,11 +77,8 @@ class Folder {
     if (graph_.node(follower).region != node_.region) return Miss("it lies outside of the body of what follows");
     const bool scales = affine.Scales(), shifts = affine.Shifts();
     if (scales && !TakeWeight()) return std::nullopt;
+    if (scales) by_output_ = &affine.factor;
     if ((shifts || (scales && op_.bias != kNoValue)) && !TakeBias(affine)) return std::nullopt;
-    if (scales) {
-      ForEachPair(op_, dims(),
-                  [&](int64_t begin, int64_t end, size_t o, size_t) { Scale(begin, end, affine.factor[o]); });
-    }
     for (size_t o = 0; o < bias_.size(); ++o) bias_[o] = bias_[o] * affine.factor[o] + affine.shift[o];
     return Finish(follower, ValueRef::Of(op_.x));
   }
@@ -87,17 +94,10 @@ class Folder {
       return Miss("a shift before it is no bias: it pads with zeros");
     }
     if (scales ? !TakeWeight() : !ReadWeight()) return std::nullopt;
+    if (scales) by_input_ = &affine.factor;
     if (shifts) {
       if (!TakeBias(affine)) return std::nullopt;
-      const double alpha = op_.kind == Kind::kGemm ? node_.attributes.Float("alpha", 1) : 1;
-      ForEachPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
-        const auto* w = weight_.data();
-        bias_[o] += alpha * affine.shift[i] * std::accumulate(w + begin, w + end, 0.0);
-      });
-    }
-    if (scales) {
-      ForEachPair(op_, dims(),
-                  [&](int64_t begin, int64_t end, size_t, size_t i) { Scale(begin, end, affine.factor[i]); });
+      AddShift(affine.shift);
     }
     return Finish(op_.id, x);
   }
@@ -110,18 +110,45 @@ class Folder {
   }
 
   bool ReadWeight() {
-    auto values = DoublesOf(graph_, op_.weight);
-    if (!values) return Miss("its weight can't be read"), false;
-    weight_ = *std::move(values);
+    auto owned = constant().Materialize();
+    if (!owned.ok()) return Miss("its weight can't be read"), false;
+    weight_ = *std::move(owned);
     return true;
   }
   bool TakeWeight() {
     if (!HasOneReader(graph_, op_.weight)) return Miss("its weight is read by others too"), false;
-    changes_weight_ = true;
     return ReadWeight();
   }
-  void Scale(int64_t begin, int64_t end, double factor) {
-    for (int64_t k = begin; k < end; ++k) weight_[static_cast<size_t>(k)] *= factor;
+
+  // What a shift of x adds to the bias.
+  void AddShift(const std::vector<double>& shift) {
+    const double alpha = op_.kind == Kind::kGemm ? node_.attributes.Float("alpha", 1) : 1;
+    WithFloats(weight_.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const T* w = weight_.data<T>().data();
+      ForEachPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
+        double sum = 0;
+        for (int64_t k = begin; k < end; ++k) sum += static_cast<double>(w[k]);
+        bias_[o] += alpha * shift[i] * sum;
+      });
+    });
+  }
+
+  std::optional<Tensor> ScaledWeight() const {
+    Tensor out = Tensor::Allocate(weight_.dtype(), dims());
+    bool finite = true;
+    WithFloats(weight_.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const T* from = weight_.data<T>().data();
+      T* to = out.mutable_data<T>().data();
+      ForEachPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
+        const double factor = by_output_ != nullptr ? (*by_output_)[o] : (*by_input_)[i];
+        for (int64_t k = begin; k < end; ++k) {
+          finite = PutRounded(static_cast<double>(from[k]) * factor, to[k]) && finite;
+        }
+      });
+    });
+    return finite ? std::optional(out) : std::nullopt;
   }
 
   // The bias as a vector with beta in it, zeros when there is none.
@@ -160,8 +187,8 @@ class Folder {
                                .attributes = node_.attributes,
                                .name_of = op_.id};
     const DType dtype = constant().dtype();
-    if (changes_weight_) {
-      auto weight = RoundedTensor(dtype, dims(), weight_);
+    if (by_output_ != nullptr || by_input_ != nullptr) {
+      auto weight = ScaledWeight();
       if (!weight) return Miss("its weight would not be finite");
       node.inputs[1] = PutConstant(graph_, edit_, op_.weight, *std::move(weight));
     }
@@ -183,8 +210,9 @@ class Folder {
   const LinearOp& op_;
   const Node& node_;
   GraphEdit edit_;
-  std::vector<double> weight_, bias_;  // empty: left as they are
-  bool changes_weight_ = false;
+  Tensor weight_;                                                        // as it is
+  const std::vector<double>*by_output_ = nullptr, *by_input_ = nullptr;  // one of them, or the weight stays
+  std::vector<double> bias_;                                             // the new one; empty: it stays
   ValueId bias_of_ = kNoValue;
 };
 
@@ -222,23 +250,18 @@ std::optional<GraphEdit> FoldElementwise(const PassContext& context, NodeId root
 }
 
 std::optional<Tensor> RoundedTensor(DType dtype, Dims dims, const std::vector<double>& values) {
-  switch (dtype) {
-    case DType::kFloat:
-      return RoundedAs<float>(std::move(dims), values);
-    case DType::kDouble:
-      return RoundedAs<double>(std::move(dims), values);
-    case DType::kFloat16:
-      return RoundedAs<float16>(std::move(dims), values);
-    case DType::kBfloat16:
-      return RoundedAs<bfloat16>(std::move(dims), values);
-    default:
-      return std::nullopt;
-  }
+  Tensor out = Tensor::Allocate(dtype, std::move(dims));
+  bool finite = true;
+  const bool known = WithFloats(dtype, [&](auto zero) {
+    auto* data = out.mutable_data<decltype(zero)>().data();
+    for (size_t i = 0; i < values.size(); ++i) finite = PutRounded(values[i], data[i]) && finite;
+  });
+  return known && finite ? std::optional(out) : std::nullopt;
 }
 
 ValueRef PutConstant(const Graph& graph, GraphEdit& edit, ValueId old, Tensor tensor) {
   const Value& v = graph.value(old);
-  const bool alone = HasOneReader(graph, old);
+  const bool alone = HasOneReader(graph, old) && v.dtype == tensor.dtype();
   const ValueRef made = edit.AddConstant(v.name, std::move(tensor), alone ? v.region : -1);
   if (alone) edit.Replace(old, made);
   return made;

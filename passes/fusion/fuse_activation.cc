@@ -1,11 +1,11 @@
 // An activation function goes into the Conv or Gemm before it, as com.microsoft has it.
 //
-//   x ─ Conv ─ f ─ z      =>      x ─ com.microsoft.FusedConv(f) ─ z        f: Relu, Tanh, Sigmoid, LeakyRelu, Clip,
-//                                                                             HardSigmoid
-//   x ─ Gemm ─ f ─ z      =>      x ─ com.microsoft.FusedGemm(f) ─ z        f: Relu, Tanh, Sigmoid, LeakyRelu
+//   x ─ Conv ─ f ─ z      =>      x ─ com.microsoft.FusedConv(f) ─ z
+//   x ─ Gemm ─ f ─ z      =>      x ─ com.microsoft.FusedGemm(f) ─ z
 //
-// In float32, where the target has the operator; only f reads what the Conv or Gemm gives, and the bounds of a Clip are
-// constant.
+// f is a function that ONNX Runtime's operator has (kFunctions). In float32, where the target has the operator; only f
+// reads what the Conv or Gemm gives, and the bounds of a Clip are constant.
+#include <algorithm>
 #include <limits>
 
 #include "passes/fusion/linear_op.h"
@@ -23,11 +23,23 @@ std::optional<float> Bound(const PassContext& context, const Node& clip, std::st
   return given ? std::optional(static_cast<float>(*given)) : std::nullopt;
 }
 
+// A function, and which operators have it.
+struct Function {
+  std::string_view op;
+  bool conv, gemm;
+};
+constexpr Function kFunctions[] = {
+    {"Relu", true, true},      {"Tanh", true, true},        {"Sigmoid", true, true}, {"Clip", true, false},
+    {"LeakyRelu", true, true}, {"HardSigmoid", true, true}, {"Elu", false, true},    {"HardSwish", true, false},
+    {"Softplus", false, true}, {"Softsign", false, true},
+};
+
 // The function's parameters, in the order of its own attributes.
 std::optional<std::vector<float>> ParametersOf(const PassContext& context, const Node& f) {
   constexpr float kMost = std::numeric_limits<float>::max();
   const Attributes& a = f.attributes;
   if (IsOp(f, "LeakyRelu")) return std::vector{a.Float("alpha", 0.01F)};
+  if (IsOp(f, "Elu")) return std::vector{a.Float("alpha", 1)};
   if (IsOp(f, "HardSigmoid")) return std::vector{a.Float("alpha", 0.2F), a.Float("beta", 0.5F)};
   if (!IsOp(f, "Clip")) return std::vector<float>();
   const auto low = Bound(context, f, "min", 1, -kMost), high = Bound(context, f, "max", 2, kMost);
@@ -35,27 +47,28 @@ std::optional<std::vector<float>> ParametersOf(const PassContext& context, const
   return std::vector{*low, *high};
 }
 
-bool GemmTakes(const Node& f) { return !IsOp(f, "Clip") && !IsOp(f, "HardSigmoid"); }
-
-bool IsActivation(const Node& f) {
-  for (const std::string_view op : {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"}) {
-    if (IsOp(f, op)) return true;
-  }
-  return false;
+// As the fused operator spells them.
+void SetParameters(bool conv, const std::vector<float>& parameters, Attributes& attributes) {
+  if (parameters.empty()) return;
+  if (conv) return attributes.Set("activation_params", parameters);
+  attributes.Set("activation_alpha", parameters[0]);
+  if (parameters.size() > 1) attributes.Set("activation_beta", parameters[1]);
 }
 
 std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   const Graph& graph = context.graph();
   const Node& f = graph.node(root);
   const ValueId y = InputOf(f, 0);
-  if (!IsActivation(f) || y == kNoValue || context.opset() < 7) return std::nullopt;
+  const auto* function =
+      std::find_if(std::begin(kFunctions), std::end(kFunctions), [&](const Function& row) { return IsOp(f, row.op); });
+  if (function == std::end(kFunctions) || y == kNoValue || context.opset() < 7) return std::nullopt;
   const bool conv = MadeBy(graph, y, "Conv") != nullptr;
   if (!conv && MadeBy(graph, y, "Gemm") == nullptr) return std::nullopt;
   const NodeId before = ProducerOf(graph, y);
   const Node& node = graph.node(before);
   const std::string fused = conv ? "FusedConv" : "FusedGemm";
   if (!context.MayMake("com.microsoft", fused)) return context.Miss("the target has no com.microsoft.{}", fused);
-  if (!conv && !GemmTakes(f)) return context.Miss("FusedGemm has no {}", f.op_type);
+  if (conv ? !function->conv : !function->gemm) return context.Miss("{} has no {}", fused, f.op_type);
   if (graph.value(y).dtype != DType::kFloat) return context.Miss("{} is for float32", fused);
   if (!HasOneReader(graph, y)) return context.Miss("what {} gives is read by others too", graph.NodeLabel(before));
   if (node.region != f.region) return context.Miss("{} lies outside of this body", graph.NodeLabel(before));
@@ -71,8 +84,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
                              .name_of = before};
   for (ValueId v : node.inputs) made.inputs.push_back(ValueRef{v});
   made.attributes.Set("activation", f.op_type);
-  if (!parameters->empty() && conv) made.attributes.Set("activation_params", *parameters);
-  if (!parameters->empty() && !conv) made.attributes.Set("activation_alpha", parameters->front());
+  SetParameters(conv, *parameters, made.attributes);
   GraphEdit edit(root);
   edit.ReplaceNode(root, std::move(made));
   return edit;
@@ -84,7 +96,8 @@ const Pass& FuseActivationPass() {
   static const Pass pass = {
       .name = "fuse-activation",
       .summary = "An activation function goes into the Conv or Gemm before it, as FusedConv or FusedGemm",
-      .roots = {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"},
+      .roots = {"Relu", "Tanh", "Sigmoid", "Clip", "LeakyRelu", "HardSigmoid", "Elu", "HardSwish", "Softplus",
+                "Softsign"},
       .rule = Fuse};
   return pass;
 }

@@ -4,7 +4,6 @@
 //
 // transA is not set. b is transposed and multiplied by alpha where it is constant and nobody else reads it, c is
 // multiplied by beta where it is constant; otherwise transB is not set, and alpha and beta are 1.
-#include "libquant/ops/float_view.h"
 #include "passes/fusion/fold_linear.h"
 #include "passes/match.h"
 

@@ -140,6 +140,20 @@ TEST_CASE("a successor takes over name, outputs and place") {
   CHECK(Verify(m.g).ok());
 }
 
+TEST_CASE("a successor may take over the name of a node that goes") {
+  WithBody m;
+  const NodeId first = m.g.value(m.a).producer;
+  const std::string name = m.g.node(first).name;
+  REQUIRE_FALSE(name.empty());
+  GraphEdit edit(m.branch);
+  edit.ReplaceNode(m.branch, {"ignored", "Identity", "", {ValueRef::Of(m.a)}, {}, {}, first});
+  REQUIRE(edit.ApplyTo(m.g).ok());
+  CHECK(m.g.node(m.g.value(m.y).producer).name == name);
+  GraphEdit wrong(first);
+  wrong.ReplaceNode(first, {"ignored", "Identity", "", {ValueRef::Of(m.a)}, {}, {}, 999});
+  CHECK_FALSE(wrong.ApplyTo(m.g).ok());
+}
+
 TEST_CASE("an edit that changes a value's type is refused") {
   WithBody m;
   GraphEdit edit(m.branch);
