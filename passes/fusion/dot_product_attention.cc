@@ -105,6 +105,44 @@ std::optional<std::string> UnprovenShapes(const Graph& graph, const DotProductAt
   return std::nullopt;
 }
 
+std::optional<ValueRef> MaskFor(const PassContext& context, GraphEdit& edit, const DotProductAttention& found,
+                                ValueId q, size_t length, const std::string& name) {
+  if (found.mask == kNoValue) return ValueRef::None();
+  const Value& mask = context.graph().value(found.mask);
+  const Dim rows = (*context.graph().value(q).shape)[length];
+  const size_t rank = mask.shape->size();
+  if (SameDim((*mask.shape)[rank - 2], rows)) return ValueRef::Of(found.mask);
+  Shape shape = *mask.shape;
+  shape[rank - 2] = rows;
+  std::vector<int64_t> dims(rank, 1);
+  ValueRef wanted;
+  if (rows.known()) {
+    dims[rank - 2] = rows.value;
+    wanted = edit.AddConstant(name + "_mask_shape", Tensor::Of<int64_t>({static_cast<int64_t>(rank)}, dims));
+  } else if (context.opset() < 15) {
+    return context.Miss("the mask has one row, and before opset 15 the number of queries is not easily had");
+  } else {
+    auto count = NewNodeOf("", "Shape", {ValueRef::Of(q)});
+    count.name_hint = name + "_mask_rows";
+    count.attributes.Set("start", static_cast<int64_t>(length));
+    count.attributes.Set("end", static_cast<int64_t>(length) + 1);
+    const ValueRef number = edit.AddNode(std::move(count), DType::kInt64, Shape{{1, ""}});
+    dims.resize(rank - 2);
+    const Dims one = {1}, before = {static_cast<int64_t>(dims.size())};
+    auto concat = NewNodeOf("", "Concat", {});
+    concat.name_hint = name + "_mask_shape";
+    if (!dims.empty())
+      concat.inputs.push_back(edit.AddConstant(name + "_mask_before", Tensor::Of<int64_t>(before, dims)));
+    concat.inputs.push_back(number);
+    concat.inputs.push_back(edit.AddConstant(name + "_mask_after", Tensor::Of<int64_t>(one, one)));
+    concat.attributes.Set("axis", int64_t{0});
+    wanted = edit.AddNode(std::move(concat), DType::kInt64, Shape{{static_cast<int64_t>(rank), ""}});
+  }
+  auto expand = NewNodeOf("", "Expand", {ValueRef::Of(found.mask), wanted});
+  expand.name_hint = name + "_mask";
+  return edit.AddNode(std::move(expand), mask.dtype, shape);
+}
+
 bool MayFuse(const PassContext& context, const DotProductAttention& found, NodeId last) {
   const Graph& graph = context.graph();
   const DType dtype = graph.value(found.q).dtype;

@@ -31,6 +31,12 @@ bool SameDim(const Dim& a, const Dim& b);
 // mask's last axis is as long as k, its others as the scores' or 1; else what they don't prove.
 std::optional<std::string> UnprovenShapes(const Graph& graph, const DotProductAttention& found);
 
+// The mask with a row for each query, as operators want it (ONNX Runtime 1.30 refuses another, though ONNX allows it):
+// itself, or one row expanded. `q` has its length at axis `length`. No reference when there is no mask; nullopt, with a
+// near miss, when the number of rows would have to be computed and the opset is too old.
+std::optional<ValueRef> MaskFor(const PassContext& context, GraphEdit& edit, const DotProductAttention& found,
+                                ValueId q, size_t length, const std::string& name);
+
 // Whether the types are right and nothing but `last` would be missed by other readers; tells of a near miss.
 bool MayFuse(const PassContext& context, const DotProductAttention& found, NodeId last);
 

@@ -32,7 +32,9 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
     k = edit.AddNode(std::move(transpose), q.dtype, Shape{shape[0], shape[2], shape[1], shape[3]});
   }
   auto node = NewNodeOf("", "Attention", {ValueRef::Of(found->q), k, ValueRef::Of(found->v)});
-  if (found->mask != kNoValue) node.inputs.push_back(ValueRef::Of(found->mask));
+  const auto mask = MaskFor(context, edit, *found, found->q, 2, graph.node(root).name);
+  if (!mask) return std::nullopt;
+  if (found->mask != kNoValue) node.inputs.push_back(*mask);
   node.attributes.Set("scale", static_cast<float>(found->scale));
   edit.ReplaceNode(root, std::move(node));
   return edit;

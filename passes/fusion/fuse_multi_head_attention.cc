@@ -8,7 +8,7 @@
 //   q, k, v ─ Reshape to [batch, length, heads * size] each ─ MultiHeadAttention ─ Reshape ─ y
 //
 // The Reshapes move nothing; the transposes are gone. What attention is, and what shapes must prove,
-// dot_product_attention.h says. A mask has the shape of the scores in its last two axes, as the operator asks for.
+// dot_product_attention.h says. A mask has four axes.
 #include <array>
 
 #include "passes/fusion/dot_product_attention.h"
@@ -56,13 +56,6 @@ std::optional<Heads> FindHeads(const PassContext& context, NodeId root) {
   return out;
 }
 
-// The operator takes masks of [batch or 1, heads or 1, queries, keys].
-bool FitsMask(const Graph& graph, const DotProductAttention& found) {
-  if (found.mask == kNoValue) return true;
-  const Shape &mask = *graph.value(found.mask).shape, &q = *graph.value(found.q).shape;
-  return mask.size() == 4 && SameDim(mask[2], q[2]);
-}
-
 // [batch, length, heads, size] as [batch, length, heads * size].
 ValueRef Flattened(const PassContext& context, GraphEdit& edit, ValueId value, const std::string& name) {
   const Value& v = context.graph().value(value);
@@ -74,7 +67,7 @@ ValueRef Flattened(const PassContext& context, GraphEdit& edit, ValueId value, c
   return edit.AddNode(std::move(reshape), v.dtype, Shape{shape[0], shape[1], {dims[2], ""}});
 }
 
-GraphEdit Rewrite(const PassContext& context, const Heads& heads) {
+std::optional<GraphEdit> Rewrite(const PassContext& context, const Heads& heads) {
   const Graph& graph = context.graph();
   GraphEdit edit(heads.last);
   const std::string& name = graph.node(heads.last).name;
@@ -82,8 +75,10 @@ GraphEdit Rewrite(const PassContext& context, const Heads& heads) {
   auto node = NewNodeOf("com.microsoft", "MultiHeadAttention", {});
   constexpr std::array<const char*, 3> kNames = {"_queries", "_keys", "_values"};
   for (size_t i = 0; i < 3; ++i) node.inputs.push_back(Flattened(context, edit, heads.inputs[i], name + kNames[i]));
+  const auto mask = MaskFor(context, edit, heads.found, heads.inputs[0], 1, name);
+  if (!mask) return std::nullopt;
   if (heads.found.mask != kNoValue) {
-    node.inputs.insert(node.inputs.end(), {ValueRef::None(), ValueRef::None(), ValueRef::Of(heads.found.mask)});
+    node.inputs.insert(node.inputs.end(), {ValueRef::None(), ValueRef::None(), *mask});
   }
   node.name_hint = name + "_attention";
   node.attributes.Set("num_heads", q[2].value);
@@ -110,7 +105,9 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
       return context.Miss("the number and size of heads are not known");
     }
   }
-  if (!FitsMask(graph, heads->found)) return context.Miss("the mask is not known to have the shape of the scores");
+  if (heads->found.mask != kNoValue && RankOf(graph, heads->found.mask) != 4) {
+    return context.Miss("the mask has not four axes");
+  }
   if (graph.node(heads->last).region != graph.node(root).region) return std::nullopt;
   if (!MayFuse(context, heads->found, root)) return std::nullopt;
   return Rewrite(context, *heads);
