@@ -20,6 +20,20 @@ ValueRef GraphEdit::AddNode(NewNode node, DType dtype, std::optional<Shape> shap
   return {kNoValue, index};
 }
 
+std::vector<ValueRef> GraphEdit::AddNode(NewNode node,
+                                         const std::vector<std::pair<DType, std::optional<Shape>>>& outputs) {
+  std::vector<ValueRef> refs;
+  for (const auto& [dtype, shape] : outputs) {
+    refs.push_back(ValueRef::None());
+    if (dtype == DType::kUndefined) continue;
+    refs.back().made = static_cast<int32_t>(values_.size());
+    values_.push_back({node.name_hint + "_out", dtype, shape, std::nullopt, -1});
+  }
+  node.outputs = refs;
+  nodes_.push_back(std::move(node));
+  return refs;
+}
+
 // A region's output keeps its name: an existing value must be able to take it over.
 bool MayTakeOver(const Graph& graph, ValueId old, ValueRef ref) {
   const auto names_output = [&](ValueId v) {

@@ -45,6 +45,8 @@ class GraphEdit {
   ValueRef AddConstant(std::string name_hint, Tensor tensor, RegionId region = -1);
   // A node with one output of the given type; returns that output.
   ValueRef AddNode(NewNode node, DType dtype, std::optional<Shape> shape);
+  // A node with several outputs of these types and shapes; one of an undefined type is left out.
+  std::vector<ValueRef> AddNode(NewNode node, const std::vector<std::pair<DType, std::optional<Shape>>>& outputs);
   void SetInput(NodeId node, int32_t index, ValueRef value) { inputs_.push_back({{node, index}, value}); }
   // All readers of `old` read `value` instead. A value that this edit makes takes over its name; so does an existing
   // one when `old` is a region's output, which must be able to: made by a node of the region and no output itself.

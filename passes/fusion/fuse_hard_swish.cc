@@ -48,18 +48,27 @@ std::optional<double> FactorOf(const Polynomial& outer, bool gated) {
 
 bool IsLine(const Polynomial& p) { return p.of[1][0] != 0 && p.of[2][0] == 0 && p.of[3][0] == 0; }
 
-std::optional<HardGate> FromClip(const Graph& graph, NodeId root) {
-  for (GatedFunction& match : ReadGated(graph, root, "Clip")) {
-    const auto bounds = BoundsOf(graph, graph.node(match.function));
-    if (!bounds || bounds->low != 0 || match.parts.size() < 2 || !IsLine(match.inner)) continue;
-    for (const bool gated : {false, true}) {
-      const auto factor = FactorOf(match.outer, gated);
-      if (!factor || !IsNear(*factor * bounds->high, 1, TypeOf(graph, match.x))) continue;
-      const double alpha = *factor * match.inner.of[1][0], beta = *factor * match.inner.of[0][0];
-      return HardGate{std::move(match), alpha, beta, gated};
-    }
+std::optional<HardGate> GateOf(const Graph& graph, const GatedFunction& match) {
+  const auto bounds = BoundsOf(graph, graph.node(match.function));
+  if (!bounds || bounds->low != 0 || match.parts.size() < 2 || !IsLine(match.inner)) return std::nullopt;
+  for (const bool gated : {false, true}) {
+    const auto factor = FactorOf(match.outer, gated);
+    if (!factor || !IsNear(*factor * bounds->high, 1, TypeOf(graph, match.x))) continue;
+    return HardGate{match, *factor * match.inner.of[1][0], *factor * match.inner.of[0][0], gated};
   }
   return std::nullopt;
+}
+
+// The reading that takes in most of what is before the Clip and is read by nothing else; failing that, any.
+std::optional<HardGate> FromClip(const Graph& graph, NodeId root) {
+  std::optional<HardGate> found;
+  for (const GatedFunction& match : ReadGated(graph, root, "Clip")) {
+    auto gate = GateOf(graph, match);
+    if (!gate) continue;
+    const bool free = ReadElsewhere(graph, match.parts, root) == kNoValue;
+    if (free || !found) found = std::move(gate);
+  }
+  return found;
 }
 
 std::optional<HardGate> FromHardSigmoid(const Graph& graph, NodeId root) {
@@ -81,7 +90,7 @@ Attributes LineAttributes(double alpha, double beta, DType dtype) {
   return attributes;
 }
 
-GraphEdit GateOf(const Graph& graph, NodeId root, const HardGate& gate) {
+GraphEdit MakeGate(const Graph& graph, NodeId root, const HardGate& gate) {
   GraphEdit edit(root);
   const Value& x = graph.value(gate.match.x);
   auto sigmoid = NewNodeOf("", "HardSigmoid", {ValueRef::Of(gate.match.x)});
@@ -107,7 +116,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   if (!whole && !context.MayMake("", "HardSigmoid")) return context.Miss("the target has no HardSigmoid");
   if (!MayTakeOver(context, gate->match, root)) return std::nullopt;
   if (whole) return TakeOver(root, gate->match.x, "", "HardSwish");
-  if (gate->gated) return gate->match.parts.size() > 2 ? std::optional(GateOf(graph, root, *gate)) : std::nullopt;
+  if (gate->gated) return gate->match.parts.size() > 2 ? std::optional(MakeGate(graph, root, *gate)) : std::nullopt;
   return TakeOver(root, gate->match.x, "", "HardSigmoid", LineAttributes(gate->alpha, gate->beta, dtype));
 }
 

@@ -46,7 +46,7 @@ class Reader {
     return node;
   }
   bool IsEpsilon(ValueId v) const {
-    const auto number = NumberOf(graph_, v);
+    const auto number = NumberBeside(graph_, v, norm_.x);
     return number && *number >= 0 && *number <= kLargestEpsilon;
   }
   ValueId BehindEpsilon(ValueId v) {

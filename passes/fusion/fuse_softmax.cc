@@ -4,6 +4,11 @@
 //      └──────────── Sub ─ Exp ─┬─ ReduceSum ─┐
 //                               └──────────── Div ─ y        =>        x ─ Softmax ─ y
 //
+// So does the form that raising a Softmax from before opset 13 gives, when its axis is the last one:
+//
+//   x ─┬─ Flatten ─ Softmax ─┐
+//      └─ Shape ──────────── Reshape ─ y        =>        x ─ Softmax ─ y
+//
 // The sum is over one axis, which before opset 13 is the last one, and keeps its rank; so is the maximum, if one is
 // taken away (what else is taken away stays). Nothing else reads what lies between. float32 and float16.
 #include <algorithm>
@@ -23,8 +28,41 @@ std::optional<int64_t> AxisOf(const Graph& graph, NodeId reduction, int64_t rank
   return axes->front() < 0 ? axes->front() + rank : axes->front();
 }
 
+GraphEdit SoftmaxAt(NodeId root, ValueId x, int64_t axis) {
+  GraphEdit edit(root);
+  GraphEdit::NewNode node = NewNodeOf("", "Softmax", {ValueRef::Of(x)});
+  node.attributes.Set("axis", axis);
+  edit.ReplaceNode(root, std::move(node));
+  return edit;
+}
+
+std::optional<GraphEdit> FuseFlattened(const PassContext& context, NodeId root) {
+  const Graph& graph = context.graph();
+  const Node& reshape = graph.node(root);
+  const Node* softmax = MadeBy(graph, InputOf(reshape, 0), "Softmax");
+  const Node* flatten = softmax != nullptr ? MadeBy(graph, InputOf(*softmax, 0), "Flatten") : nullptr;
+  const Node* shape = MadeBy(graph, InputOf(reshape, 1), "Shape");
+  if (flatten == nullptr || shape == nullptr || InputOf(*shape, 0) != InputOf(*flatten, 0)) return std::nullopt;
+  for (const Node* node : {&reshape, softmax, flatten, shape}) {
+    if (HasReferences(*node) || node->region != reshape.region) return std::nullopt;
+  }
+  if (shape->attributes.Has("start") || shape->attributes.Has("end")) return std::nullopt;
+  const ValueId x = flatten->inputs[0];
+  const auto rank = RankOf(graph, x);
+  const int64_t split = flatten->attributes.Int("axis", 1);
+  if (!rank) return context.Miss("the rank of what is flattened is not known");
+  if (split != *rank - 1 && split != -1) return context.Miss("it sums over more than the last axis");
+  const int64_t axis = softmax->attributes.Int("axis", context.opset() < 13 ? 1 : -1);
+  if (axis != 1 && axis != -1) return std::nullopt;
+  if (!HasOneReader(graph, InputOf(reshape, 0)) || !HasOneReader(graph, InputOf(*softmax, 0))) {
+    return context.Miss("what is flattened, or its Softmax, has another reader");
+  }
+  return SoftmaxAt(root, x, *rank - 1);
+}
+
 std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   const Graph& graph = context.graph();
+  if (IsOp(graph.node(root), "Reshape")) return FuseFlattened(context, root);
   auto softmax = MatchDecomposedSoftmax(graph, root);
   if (!softmax) return std::nullopt;
   if (softmax->casts) return context.Miss("it changes its type on the way");
@@ -54,11 +92,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   if (const ValueId value = ReadElsewhere(graph, parts, root); value != kNoValue) {
     return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
   }
-  GraphEdit edit(root);
-  GraphEdit::NewNode node = NewNodeOf("", "Softmax", {ValueRef::Of(x)});
-  node.attributes.Set("axis", *axis);
-  edit.ReplaceNode(root, std::move(node));
-  return edit;
+  return SoftmaxAt(root, x, *axis);
 }
 
 }  // namespace
@@ -66,7 +100,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
 const Pass& FuseSoftmaxPass() {
   static const Pass pass = {.name = "fuse-softmax",
                             .summary = "Exponentials over their sum become Softmax",
-                            .roots = {"Div", "Mul"},
+                            .roots = {"Div", "Mul", "Reshape"},
                             .rule = Fuse};
   return pass;
 }

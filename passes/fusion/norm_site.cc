@@ -70,20 +70,21 @@ class Tail {
   Tail(const PassContext& context, NormSite& site, std::vector<NodeId>& parts, const Dims& lengths)
       : graph_(context.graph()), site_(site), parts_(parts), lengths_(lengths) {}
 
-  // float16 widened for the arithmetic and narrowed after it: the operators do that themselves.
-  void TakeCasts(DType& dtype) {
-    const Node* before = MadeBy(graph_, site_.x, "Cast");
+  // float16 widened for the arithmetic and narrowed after it: the operators do that themselves. False when the result
+  // has another type than what goes in.
+  bool TakeCasts(DType& dtype) {
+    const DType made = graph_.value(Out()).dtype;
+    const Node* before = made == dtype ? MadeBy(graph_, site_.x, "Cast") : nullptr;
+    const DType inner = before != nullptr ? graph_.value(before->inputs[0]).dtype : dtype;
     const NodeId after = OnlyReader(graph_, Out());
-    if (before == nullptr || after == kNoNode || !IsOp(graph_.node(after), "Cast")) return;
-    const DType half = graph_.value(before->inputs[0]).dtype;
-    if (dtype != DType::kFloat || half != DType::kFloat16 ||
-        graph_.value(graph_.node(after).outputs[0]).dtype != half) {
-      return;
+    if (made != DType::kFloat || inner != DType::kFloat16 || after == kNoNode || !Joins(after) ||
+        !IsOp(graph_.node(after), "Cast") || graph_.value(graph_.node(after).outputs[0]).dtype != inner) {
+      return made == dtype;
     }
-    if (!Joins(after)) return;
-    dtype = half;
-    site_.x = before->inputs[0];
+    dtype = inner;
+    if (before != nullptr) site_.x = before->inputs[0];
     Take(after);
+    return true;
   }
   std::optional<NormParameter> TakeOperand(std::string_view op_type, DType dtype) {
     const NodeId reader = OnlyReader(graph_, Out());
@@ -141,11 +142,15 @@ std::optional<NormSite> FindNormSite(const PassContext& context, const Decompose
     site.shift = *std::move(shift);
     site.scale = *std::move(scale);
   } else {
-    tail.TakeCasts(dtype);
+    if (!tail.TakeCasts(dtype)) return context.Miss("its result is of another type than what it normalises");
     if (auto scale = tail.TakeOperand("Mul", dtype)) site.scale = *std::move(scale);
     if (!norm.means.empty()) {
       if (auto shift = tail.TakeOperand("Add", dtype)) site.shift = *std::move(shift);
     }
+  }
+  const ValueId result = graph.node(site.last).outputs[0];
+  if (graph.value(result).dtype != dtype || RankOf(graph, result) != rank) {
+    return context.Miss("its result is of another type or rank than what it normalises");
   }
   if (dtype != DType::kFloat && dtype != DType::kFloat16) return context.Miss("{} is not handled", NameOf(dtype));
   if (!site.scale.given()) {
@@ -156,6 +161,7 @@ std::optional<NormSite> FindNormSite(const PassContext& context, const Decompose
   if (const ValueId value = ReadElsewhere(graph, parts, site.last); value != kNoValue) {
     return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
   }
+  site.parts = std::move(parts);
   return site;
 }
 

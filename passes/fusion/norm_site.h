@@ -23,7 +23,8 @@ struct NormSite {
   float epsilon = 0;
   NormParameter scale = {};  // always given
   NormParameter shift = {};  // may be missing
-  NodeId last = kNoNode;     // makes the result
+  std::vector<NodeId> parts = {};
+  NodeId last = kNoNode;  // makes the result
 };
 
 // The site whose normalized value `norm` makes, with the scale and shift behind it; nullopt with a near miss.
