@@ -10,6 +10,9 @@
 namespace quant {
 namespace {
 
+// Constants up to this size are looked into.
+constexpr int64_t kMaxChecked = 65536;  // elements
+
 // Make numbers by themselves, of a type that an attribute names.
 const std::set<std::string>& NumberSources() {
   static const std::set<std::string> names = {"Bernoulli",     "BlackmanWindow",   "EyeLike",      "HammingWindow",
@@ -97,21 +100,28 @@ class Planner {
     if (def != nullptr && std::holds_alternative<Quantizer>(def->role)) return "scales stay float32";
     if (!SignatureFor(node)) return "an operator whose types are not known";
     for (ValueId v : node.inputs) {
-      const std::optional<float> lost = LostConstant(v);
-      if (lost) return fmt::format("its constant {} would become 0", *lost);
+      const std::string lost = LostConstant(v);
+      if (!lost.empty()) return lost;
     }
     return "";
   }
 
-  // A single number (an epsilon) that float16 takes for 0.
-  std::optional<float> LostConstant(ValueId v) const {
-    if (v == kNoValue || options_.type != DType::kFloat16) return std::nullopt;
-    const auto& constant = graph_.value(v).constant;
-    if (!constant || constant->dtype() != DType::kFloat || constant->size() != 1) return std::nullopt;
-    const auto tensor = constant->Materialize();
-    if (!tensor.ok()) return std::nullopt;
-    const float x = tensor->data<float>()[0];
-    return x != 0.0f && static_cast<float>(float16(x)) == 0.0f ? std::optional(x) : std::nullopt;
+  // Why float16 can't stand for a small constant: an epsilon that becomes 0, statistics or coefficients beyond its
+  // range. A single number beyond it (a mask's -1e9) saturates instead.
+  std::string LostConstant(ValueId v) const {
+    if (v == kNoValue || options_.type != DType::kFloat16) return "";
+    const Value& value = graph_.value(v);
+    if (!value.constant || value.constant->dtype() != DType::kFloat || value.constant->size() > kMaxChecked) return "";
+    const auto tensor = value.constant->Materialize();
+    if (!tensor.ok()) return "";  // the writer says what is wrong with it
+    const auto data = tensor->data<float>();
+    if (data.size() == 1) {
+      const bool lost = data[0] != 0.0f && static_cast<float>(float16(data[0])) == 0.0f;
+      return lost ? fmt::format("its constant {} would become 0", data[0]) : "";
+    }
+    const auto beyond = [](float x) { return std::isfinite(x) && !std::isfinite(static_cast<float>(float16(x))); };
+    if (std::none_of(data.begin(), data.end(), beyond)) return "";
+    return fmt::format("{} has values beyond 65504", value.name);
   }
 
   // Floats that are computed from integers alone: lengths, positions, masks.
@@ -199,7 +209,6 @@ const std::set<std::string>& KeptOperators() {
                                               "CumProd",
                                               "CumSum",
                                               "DFT",
-                                              "EmbedLayerNormalization",
                                               "Exp",
                                               "GroupNormalization",
                                               "InstanceNormalization",

@@ -47,9 +47,12 @@ class HalfConverter {
   }
 
  private:
+  // One that is listed among the graph's inputs as well can only change as a whole.
   bool IsWeight(ValueId v) const {
     const Value& value = graph_.value(v);
-    return value.constant && value.constant->dtype() == DType::kFloat && !value.is_input;
+    if (!value.constant || value.constant->dtype() != DType::kFloat) return false;
+    const auto wants_half = [&](const Use& use) { return use.node != kNoNode && Wanted(use) == HalfArg::kHalf; };
+    return !value.is_input || (value.is_initializer && std::all_of(value.uses.begin(), value.uses.end(), wants_half));
   }
 
   // Values that half nodes make, and graph inputs when they become half.
@@ -137,7 +140,7 @@ class HalfConverter {
       names_output = names_output || (use.node == kNoNode && use.region == kMainRegion);
     }
     if (others.empty()) return OkStatus();
-    const ValueId cast = AddCast(v, is_half ? DType::kFloat : options_.type);
+    const ValueId cast = AddCast(v, is_half ? DType::kFloat : options_.type, names_output);
     for (const Use& use : others) Rewire(use, cast);
     if (!names_output) return OkStatus();
     if (graph_.value(v).producer == kNoNode) {
@@ -149,12 +152,13 @@ class HalfConverter {
     return OkStatus();
   }
 
-  // Behind the value's producer, or at the front of its region.
-  ValueId AddCast(ValueId v, DType to) {
+  // Behind the value's producer, or at the front of its region. `swaps`: it will take over the value's name and leave
+  // it its own.
+  ValueId AddCast(ValueId v, DType to, bool swaps) {
     const Value& from = graph_.value(v);
     const NodeId producer = from.producer;
     Value made;
-    made.name = graph_.FreshName(from.name + (to == DType::kFloat ? ".float" : ".half"));
+    made.name = graph_.FreshName(from.name + ((to == DType::kFloat) != swaps ? ".float" : ".half"));
     made.dtype = to;
     made.shape = from.shape;
     made.region = from.region;
