@@ -88,8 +88,20 @@ Status OpsetDowngrade::SpellOutPads() {
   if (!HasInput(3)) return OkStatus();
   ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ConstantInts(3));
   ASSIGN_OR_RETURN(const int64_t rank, RankOf(0));
-  if (!axes.empty()) RETURN_IF_ERROR(SpreadInput<int64_t>(1, axes, rank, 0));
   graph_.SetInput(id_, 3, kNoValue);
+  if (axes.empty()) return OkStatus();
+  if (graph_.value(node().inputs.at(1)).constant) return SpreadInput<int64_t>(1, axes, rank, 0);
+  // Begins and ends come at run time: they go where their axes are among zeros.
+  std::vector<int64_t> places;
+  for (int64_t part : {0, 1}) {
+    for (int64_t axis : axes) places.push_back(part * rank + (axis < 0 ? axis + rank : axis));
+  }
+  const auto count = static_cast<int64_t>(places.size());
+  const std::vector<int64_t> none(static_cast<size_t>(2 * rank), 0);
+  const std::string label = graph_.NodeLabel(id_);
+  const ValueId zeros = Constant(label + "_zeros", Tensor::Of<int64_t>({2 * rank}, none));
+  const ValueId where = Constant(label + "_places", Tensor::Of<int64_t>({count}, places));
+  graph_.SetInput(id_, 1, Before("ScatterElements", {zeros, where, node().inputs.at(1)}, {}));
   return OkStatus();
 }
 
