@@ -5,6 +5,7 @@
 
 #include "libquant/model/check.h"
 #include "libquant/model/expand_operators.h"
+#include "libquant/model/inline_functions.h"
 #include "passes/driver.h"
 
 namespace quant {
@@ -33,12 +34,24 @@ class Decomposer {
       if (!report.nodes.contains(op)) return UsageError("--decompose {}: the model has no such operator", op);
     }
     if (report.nodes.empty()) return report;
-    RETURN_IF_ERROR(RunPassesFor(report));
+    if (!model_.functions.empty()) {  // their bodies have no types of their own, which most rules want
+      RETURN_IF_ERROR(InlineFunctions(model_));
+      RETURN_IF_ERROR(InferShapes(model_));
+    }
+    std::vector<const Pass*> passes;
+    for (const auto& [op_type, count] : report.nodes) {
+      const Pass* pass = PassFor(op_type);
+      if (pass != nullptr && std::find(passes.begin(), passes.end(), pass) == passes.end()) passes.push_back(pass);
+    }
+    RETURN_IF_ERROR(RunAll(passes));
     if (!Wanted().empty()) {
       const auto wants = [this](const std::string& domain, const std::string& op_type, int64_t) {
         return Wants(domain, op_type);
       };
       RETURN_IF_ERROR(ExpandOperatorsWhere(model_, wants));
+      passes.push_back(
+          FindPass("decompose-cast-like"));  // bodies are full of it, and it is younger than what they stand for
+      RETURN_IF_ERROR(RunAll(passes));
     }
     model_.graph.RemoveUnused();
     RETURN_IF_ERROR(CheckNoneLeft());
@@ -66,12 +79,7 @@ class Decomposer {
     return out;
   }
 
-  Status RunPassesFor(const DecomposeReport& report) {
-    std::vector<const Pass*> passes;
-    for (const auto& [op_type, count] : report.nodes) {
-      const Pass* pass = PassFor(op_type);
-      if (pass != nullptr && std::find(passes.begin(), passes.end(), pass) == passes.end()) passes.push_back(pass);
-    }
+  Status RunAll(const std::vector<const Pass*>& passes) {
     if (passes.empty()) return OkStatus();
     DriverOptions options;
     options.explain = true;

@@ -178,6 +178,10 @@ class Planner {
   void Decide(NodeId n) {
     const Node& node = graph_.node(n);
     HalfNodePlan& out = plan(n);
+    if (node.op_type == "Constant") {
+      out.outputs.assign(node.outputs.size(), HalfArg::kAny);
+      return;
+    }
     const bool agnostic = node.op_type == "Cast" || node.op_type == "Shape" || node.op_type == "Size";
     const auto arg = [&](ValueId v, size_t i, bool input) {
       if (!IsFloat(v) || (agnostic && input)) return HalfArg::kAny;
@@ -185,7 +189,7 @@ class Planner {
     };
     for (size_t i = 0; i < node.inputs.size(); ++i) out.inputs.push_back(arg(node.inputs[i], i, true));
     for (size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(arg(node.outputs[i], i, false));
-    if (node.op_type == "Constant" || !TouchesFloat(node) || !out.kept.empty()) return;
+    if (!TouchesFloat(node) || !out.kept.empty()) return;
     const auto is_half = [](HalfArg a) { return a == HalfArg::kHalf; };
     out.half = std::any_of(out.inputs.begin(), out.inputs.end(), is_half) ||
                std::any_of(out.outputs.begin(), out.outputs.end(), is_half);
