@@ -102,6 +102,7 @@ class ConvertTool : public Tool {
     if (!type_.empty()) {
       half_.type = type_ == "fp16" ? DType::kFloat16 : DType::kBfloat16;
       ASSIGN_OR_RETURN(half, ConvertToHalf(model, half_));
+      WarnOfOldOpset(model);
     }
     return Finish(model, half, answers);
   }
@@ -182,6 +183,18 @@ class ConvertTool : public Tool {
     }
     json_.Set("peak_rss_bytes", PeakResidentBytes());
     return common_.Emit(text_, json_);
+  }
+
+  // Measured with ONNX Runtime 1.30: below opset 14 its layout optimizer can crash on a half Transpose.
+  void WarnOfOldOpset(const Model& model) const {
+    if (model.OpsetOf("") >= 14) return;
+    for (NodeId n : model.graph.AllNodes()) {
+      const Node& node = model.graph.node(n);
+      if (node.op_type != "Transpose" || model.graph.value(node.outputs.at(0)).dtype != half_.type) continue;
+      common_.Warn(fmt::format("ONNX Runtime may crash on a {} Transpose of opset {}: --opset 17 avoids it", type_,
+                               model.OpsetOf("")));
+      return;
+    }
   }
 
   Status ReportHalf(HalfReport& half) {

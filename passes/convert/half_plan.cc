@@ -99,6 +99,11 @@ class Planner {
     const OpDef* def = FindOp(node.domain, node.op_type);
     if (def != nullptr && std::holds_alternative<Quantizer>(def->role)) return "scales stay float32";
     if (!SignatureFor(node)) return "an operator whose types are not known";
+    const auto unknown = [&](ValueId v) { return v != kNoValue && DTypeOfValue(graph_, v) == DType::kUndefined; };
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), unknown) ||
+        std::any_of(node.outputs.begin(), node.outputs.end(), unknown)) {
+      return "it has values that are no tensors of a known type";
+    }
     for (ValueId v : node.inputs) {
       const std::string lost = LostConstant(v);
       if (!lost.empty()) return lost;
@@ -183,8 +188,11 @@ class Planner {
       return;
     }
     const bool agnostic = node.op_type == "Cast" || node.op_type == "Shape" || node.op_type == "Size";
+    // A Cast from half gives what its readers take: those that become half read behind it.
+    const bool widens = node.op_type == "Cast" && DTypeOfValue(graph_, node.inputs.at(0)) == options_.type;
     const auto arg = [&](ValueId v, size_t i, bool input) {
       if (!IsFloat(v) || (agnostic && input)) return HalfArg::kAny;
+      if (widens) return HalfArg::kFloat;
       return out.kept.empty() && MayBeHalf(node, i, input) ? HalfArg::kHalf : HalfArg::kFloat;
     };
     for (size_t i = 0; i < node.inputs.size(); ++i) out.inputs.push_back(arg(node.inputs[i], i, true));
