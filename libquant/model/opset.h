@@ -23,8 +23,9 @@ Status RaiseOpset(Model& model, int64_t target);
 // have been inferred.
 Status LowerOpset(Model& model, int64_t target);
 
-// The least opset that LowerOpset goes to.
+// The least opset that LowerOpset goes to, and the newest whose steps all have a row.
 inline constexpr int64_t kLowestOpset = 13;
+inline constexpr int64_t kHighestOpset = 26;
 
 // Raises the IR version; never lowers it. Below IR 4 a file had to list initializers among the graph's inputs; that
 // duty ends here, and with it their listing, which newer readers would take for "may be overridden".

@@ -103,8 +103,9 @@ class Decomposer {
     for (const NearMiss& miss : misses_) {
       if (miss.pass == PassNameOf(op_type)) why = fmt::format("node {}: {}", miss.node, miss.reason);
     }
-    return Unsupported("operator {}{}{} ({} nodes) cannot be decomposed: {}", domain, domain.empty() ? "" : ".",
-                       op_type, left.begin()->second, why);
+    const int count = left.begin()->second;
+    return Unsupported("operator {}{}{} ({} node{}) cannot be decomposed: {}", domain, domain.empty() ? "" : ".",
+                       op_type, count, count == 1 ? "" : "s", why);
   }
 
   static std::string PassNameOf(const std::string& op_type) {

@@ -32,11 +32,11 @@ std::string Raised(int64_t from, const std::string& signature, const std::string
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("every step of every operator from 7 to 26 has a row, or is known to have none") {
-  CHECK(StepsWithoutRow(7, 26) == std::vector<std::string>{"Scan 9"});
+  CHECK(StepsWithoutRow(7, kHighestOpset) == std::vector<std::string>{"Scan 9"});
 }
 
 TEST_CASE("every step of every operator from 26 to 13 has a row for the way down") {
-  CHECK(StepsWithoutWayDown(26, kLowestOpset).empty());
+  CHECK(StepsWithoutWayDown(kHighestOpset, kLowestOpset).empty());
 }
 
 TEST_CASE("axes become an input") {
