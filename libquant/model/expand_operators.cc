@@ -23,16 +23,20 @@ const onnx::OpSchema* SchemaOf(const std::string& domain, const std::string& op_
                                                        domain == "ai.onnx" ? "" : domain);
 }
 
-bool NeedsBody(const std::string& domain, const std::string& op_type, int64_t version) {
-  if (FindKernel(domain, op_type, version) != nullptr) return false;
+bool HasBody(const std::string& domain, const std::string& op_type, int64_t version) {
   const onnx::OpSchema* schema = SchemaOf(domain, op_type, version);
   return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());
 }
 
-bool AnyNeedsBody(const Model& model) {
+bool NeedsBody(const std::string& domain, const std::string& op_type, int64_t version) {
+  return FindKernel(domain, op_type, version) == nullptr;
+}
+
+bool AnyNeedsBody(const Model& model, const WantsBody& wants) {
   for (NodeId n : model.graph.AllNodes()) {
     const Node& node = model.graph.node(n);
-    if (NeedsBody(node.domain, node.op_type, model.OpsetOf(node.domain))) return true;
+    const int64_t version = model.OpsetOf(node.domain);
+    if (wants(node.domain, node.op_type, version) && HasBody(node.domain, node.op_type, version)) return true;
   }
   return false;
 }
@@ -41,7 +45,7 @@ using Types = std::map<std::string, const onnx::TypeProto*>;
 
 class Definer {
  public:
-  explicit Definer(onnx::ModelProto& proto) : proto_(proto) {
+  Definer(onnx::ModelProto& proto, const WantsBody& wants) : proto_(proto), wants_(wants) {
     for (const auto& opset : proto.opset_import()) {
       versions_[opset.domain() == "ai.onnx" ? "" : opset.domain()] = opset.version();
     }
@@ -72,7 +76,8 @@ class Definer {
         for (onnx::GraphProto& body : *attribute.mutable_graphs()) DefineIn(&body, types);
       }
       const auto version = versions_.find(node.domain() == "ai.onnx" ? "" : node.domain());
-      if (version != versions_.end() && NeedsBody(node.domain(), node.op_type(), version->second)) {
+      if (version != versions_.end() && wants_(node.domain(), node.op_type(), version->second) &&
+          HasBody(node.domain(), node.op_type(), version->second)) {
         Define(node, version->second, types);
       }
     }
@@ -130,21 +135,24 @@ class Definer {
   }
 
   onnx::ModelProto& proto_;
+  const WantsBody& wants_;
   std::map<std::string, int64_t> versions_;
   int defined_ = 0;
 };
 
 }  // namespace
 
-Status ExpandOperators(Model& model) {
+Status ExpandOperators(Model& model) { return ExpandOperatorsWhere(model, NeedsBody); }
+
+Status ExpandOperatorsWhere(Model& model, const WantsBody& wants) {
   RegisterSchemas();
   bool changed = !model.functions.empty();
   RETURN_IF_ERROR(InlineFunctions(model));
-  for (int round = 0; round < kMaxRounds && AnyNeedsBody(model); ++round) {
+  for (int round = 0; round < kMaxRounds && AnyNeedsBody(model, wants); ++round) {
     ProtoContext context;
     ASSIGN_OR_RETURN(onnx::ModelProto proto, ToSkeleton(model, &context.payloads, {.inferred_types = true}));
     InferProto(proto).IgnoreError();  // types that are not known then are not needed by every body
-    if (!Definer(proto).Run()) break;
+    if (!Definer(proto, wants).Run()) break;
     ASSIGN_OR_RETURN(Model expanded, FromProto(std::move(proto), context));
     expanded.sources = model.sources;
     RETURN_IF_ERROR(InlineFunctions(expanded));
@@ -152,6 +160,18 @@ Status ExpandOperators(Model& model) {
     changed = true;
   }
   return changed ? InferShapes(model) : OkStatus();
+}
+
+std::optional<int64_t> OpsetOfBody(const std::string& domain, const std::string& op_type, int64_t version) {
+  RegisterSchemas();
+  const onnx::OpSchema* schema = SchemaOf(domain, op_type, version);
+  if (schema == nullptr) return std::nullopt;
+  std::optional<int> least;
+  const auto offer = [&least](int opset) { least = std::min(least.value_or(opset), opset); };
+  for (const int opset : schema->function_opset_versions()) offer(opset);
+  for (const int opset : schema->context_dependent_function_opset_versions()) offer(opset);
+  if (!least) return std::nullopt;
+  return static_cast<int64_t>(*least);
 }
 
 }  // namespace quant

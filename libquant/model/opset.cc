@@ -2,25 +2,33 @@
 
 #include <onnx/defs/schema.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "libquant/model/onnx_version.h"
+#include "libquant/model/opset_downgrades.h"
+#include "libquant/model/opset_fit.h"
 #include "libquant/model/opset_rewrites.h"
+#include "libquant/model/signature.h"
 
 namespace quant {
 namespace {
 
 using Mend = Status (OpsetRewrite::*)();
 
-// (operator, version) -> what to do; null for nothing.
+// (operator, version) -> what to do on the way up; null for nothing.
 const std::map<std::pair<std::string, int64_t>, Mend>& Table() {
   static const std::map<std::pair<std::string, int64_t>, Mend> table = {
 #define COMPATIBLE(op, version) {{#op, version}, nullptr},
 #define REWRITE(op, version, function) {{#op, version}, &OpsetRewrite::function},
+#define DOWN(op, version, function)
+#define NO_WAY_DOWN(op, version, why)
 #include "libquant/model/opset.def"
 #undef COMPATIBLE
 #undef REWRITE
+#undef DOWN
+#undef NO_WAY_DOWN
   };
   return table;
 }
@@ -63,7 +71,92 @@ Status RaiseGraph(Graph& graph, int64_t from, int64_t target) {
   return OkStatus();
 }
 
+// What to do on the way down from a version.
+struct WayDown {
+  Status (OpsetDowngrade::*mend)() = nullptr;
+  std::string_view why_not;
+};
+
+const std::map<std::pair<std::string, int64_t>, WayDown>& DownTable() {
+  static const auto table = [] {
+    std::map<std::pair<std::string, int64_t>, WayDown> rows;
+#define COMPATIBLE(op, version) rows.insert({{#op, version}, {}});
+#define REWRITE(op, version, function)
+#define DOWN(op, version, function) rows[{#op, version}] = {&OpsetDowngrade::function, ""};
+#define NO_WAY_DOWN(op, version, why) rows[{#op, version}] = {nullptr, why};
+#include "libquant/model/opset.def"
+#undef COMPATIBLE
+#undef REWRITE
+#undef DOWN
+#undef NO_WAY_DOWN
+    return rows;
+  }();
+  return table;
+}
+
+// From the definition of `version` to the one before.
+Status LowerNode(Graph& graph, NodeId id, int64_t version) {
+  const std::string op_type = graph.node(id).op_type;
+  const auto versions = Versions().find(op_type);
+  if (versions == Versions().end()) {
+    return Unsupported("operator {} is unknown to ONNX; opset {} cannot be reached", op_type, version - 1);
+  }
+  if (!versions->second.contains(version)) return OkStatus();
+  if (*versions->second.begin() == version) {
+    return Unsupported("operator {} came with opset {}; --decompose {} may make older operators of it", op_type,
+                       version, op_type);
+  }
+  const auto row = DownTable().find({op_type, version});
+  if (row == DownTable().end()) return Unsupported("operator {} has no row for the way down", op_type);
+  if (!row->second.why_not.empty()) return Unsupported("{}: {}", op_type, row->second.why_not);
+  if (row->second.mend != nullptr) {
+    OpsetDowngrade downgrade(graph, id);
+    RETURN_IF_ERROR((downgrade.*row->second.mend)());
+  }
+  return FitOlderDefinition(graph, id, version, version - 1);
+}
+
+Status LowerGraph(Graph& graph, int64_t from, int64_t target) {
+  for (int64_t version = from; version > target; --version) {
+    for (NodeId id : graph.AllNodes()) {
+      if (!IsDefaultDomain(graph.node(id))) continue;
+      RETURN_IF_ERROR(WithContext(LowerNode(graph, id, version),
+                                  fmt::format("node {}, to opset {}", graph.NodeLabel(id), version - 1)));
+    }
+  }
+  graph.RemoveUnused();
+  return OkStatus();
+}
+
+// What the types and functions of a model need.
+int64_t NeededIrVersion(const Model& model) {
+  int64_t needed = model.functions.empty() ? 3 : 8;
+  const auto look = [&needed](const Graph& graph) {
+    for (ValueId v = 0; v < graph.value_count(); ++v) {
+      if (graph.value(v).removed) continue;
+      needed = std::max<int64_t>(needed, InfoOf(DTypeOfValue(graph, v)).min_ir_version);
+    }
+  };
+  look(model.graph);
+  for (const Function& function : model.functions) {
+    look(function.body);
+    if (!function.overload.empty()) needed = std::max<int64_t>(needed, 10);
+  }
+  return needed;
+}
+
 }  // namespace
+
+std::vector<std::string> StepsWithoutWayDown(int64_t from, int64_t to) {
+  std::vector<std::string> out;
+  for (const auto& [op_type, versions] : Versions()) {
+    for (int64_t version : versions) {
+      const bool changes = version != *versions.begin() && version <= from && version > to;
+      if (changes && !DownTable().contains({op_type, version})) out.push_back(fmt::format("{} {}", op_type, version));
+    }
+  }
+  return out;
+}
 
 std::vector<std::string> StepsWithoutRow(int64_t from, int64_t to) {
   std::vector<std::string> out;
@@ -110,6 +203,25 @@ Status RaiseOpset(Model& model, int64_t target) {
   if (from >= target) return OkStatus();
   model.SetOpset("", target);
   RaiseIrVersion(model, MinIrVersion(target));
+  return OkStatus();
+}
+
+Status LowerOpset(Model& model, int64_t target) {
+  const int64_t from = model.OpsetOf("");
+  if (target < kLowestOpset && from > target) {
+    return Unsupported("opset {}: conversion goes down to {}", target, kLowestOpset);
+  }
+  RETURN_IF_ERROR(LowerGraph(model.graph, from, target));
+  for (Function& function : model.functions) {
+    for (auto& [domain, version] : function.opsets) {
+      if ((!domain.empty() && domain != "ai.onnx") || version <= target) continue;
+      RETURN_IF_ERROR(WithContext(LowerGraph(function.body, version, target), "function " + function.name));
+      version = target;
+    }
+  }
+  if (from <= target) return OkStatus();
+  model.SetOpset("", target);
+  model.ir_version = std::min(model.ir_version, std::max(MinIrVersion(target), NeededIrVersion(model)));
   return OkStatus();
 }
 

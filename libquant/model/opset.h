@@ -17,6 +17,16 @@ namespace quant {
 // operator is unknown; the model may then be half converted and must be thrown away.
 Status RaiseOpset(Model& model, int64_t target);
 
+// The other way: lowers the default domain's opset, in the graph and in each function that imports a newer one. The IR
+// version falls to the one that came with `target`, if types and functions allow. Unsupported, naming node and
+// operator, when a node has no counterpart; the model may then be half converted and must be thrown away. Types must
+// have been inferred.
+Status LowerOpset(Model& model, int64_t target);
+
+// The least opset that LowerOpset goes to, and the newest whose steps all have a row.
+inline constexpr int64_t kLowestOpset = 13;
+inline constexpr int64_t kHighestOpset = 26;
+
 // Raises the IR version; never lowers it. Below IR 4 a file had to list initializers among the graph's inputs; that
 // duty ends here, and with it their listing, which newer readers would take for "may be overridden".
 void RaiseIrVersion(Model& model, int64_t target);
@@ -24,6 +34,9 @@ void RaiseIrVersion(Model& model, int64_t target);
 // Steps above `from` and up to `to` that change an operator and have no row: "Scan 9". What is listed cannot be
 // converted.
 std::vector<std::string> StepsWithoutRow(int64_t from, int64_t to);
+
+// The same for the way down, from `from` to `to`.
+std::vector<std::string> StepsWithoutWayDown(int64_t from, int64_t to);
 
 // The least IR version for an opset of the default domain.
 int64_t MinIrVersion(int64_t opset);

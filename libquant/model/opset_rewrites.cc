@@ -4,60 +4,6 @@
 
 namespace quant {
 
-Status OpsetRewrite::CheckKnown(std::string_view attribute) {
-  const Attribute* found = node().attributes.Find(attribute);
-  if (found == nullptr || found->ref_name.empty()) return OkStatus();
-  return Unsupported("{} of {} is a function's parameter, which an input cannot be", attribute, node().op_type);
-}
-
-ValueId OpsetRewrite::Before(const std::string& op_type, std::vector<ValueId> inputs, Attributes attributes) {
-  Value value;
-  value.name = graph_.FreshName(graph_.NodeLabel(id_) + "_" + op_type);
-  value.region = node().region;
-  const ValueId id = graph_.AddValue(std::move(value));
-  Node made;
-  made.name = graph_.FreshName(graph_.NodeLabel(id_) + "/" + op_type);
-  made.op_type = op_type;
-  made.region = node().region;
-  made.inputs = std::move(inputs);
-  made.outputs = {id};
-  made.attributes = std::move(attributes);
-  graph_.MoveBefore(graph_.AddNode(std::move(made)), id_);
-  return id;
-}
-
-Status OpsetRewrite::IntsToInput(std::string_view attribute, int32_t index) {
-  RETURN_IF_ERROR(CheckKnown(attribute));
-  if (!node().attributes.Has(attribute)) return OkStatus();
-  const std::vector<int64_t> ints = node().attributes.Ints(attribute);
-  node().attributes.Remove(attribute);
-  const auto count = static_cast<int64_t>(ints.size());
-  graph_.SetInput(id_, index,
-                  Constant(graph_.NodeLabel(id_) + "_" + std::string(attribute), Tensor::Of<int64_t>({count}, ints)));
-  return OkStatus();
-}
-
-StatusOr<Tensor> OpsetRewrite::ScalarLikeInput(float value) {
-  const DType dtype = graph_.value(node().inputs.at(0)).dtype;
-  switch (dtype) {
-    case DType::kFloat:
-      return Tensor::Scalar(value);
-    case DType::kFloat16:
-      return Tensor::Scalar(float16(value));
-    case DType::kDouble:
-      return Tensor::Scalar(static_cast<double>(value));
-    default:
-      return Unsupported("the element type of {}'s input is not known", node().op_type);
-  }
-}
-
-bool OpsetRewrite::IsEmptyConstant(size_t input) const {
-  const Node& n = graph_.node(id_);
-  if (input >= n.inputs.size() || n.inputs[input] == kNoValue) return false;
-  const auto& constant = graph_.value(n.inputs[input]).constant;
-  return constant && constant->size() == 0;
-}
-
 // spatial = 0 asked for statistics per element; 1 is the only meaning left.
 Status OpsetRewrite::DropSpatial() {
   if (node().attributes.Int("spatial", 1) == 0) return Unsupported("BatchNormalization with spatial = 0");
@@ -155,25 +101,7 @@ Status OpsetRewrite::CoercedToLastAxis() {
   cut.Set("axis", axis);
   const ValueId dims = Before("Shape", {x}, {});
   graph_.SetInput(id_, 0, Before("Flatten", {x}, std::move(cut)));
-  // The node's output becomes the matrix; a Reshape behind it takes the old output over.
-  const ValueId y = node().outputs.at(0);
-  Value matrix;
-  matrix.name = graph_.FreshName(graph_.value(y).name + "_matrix");
-  matrix.dtype = graph_.value(y).dtype;
-  matrix.region = node().region;
-  const ValueId m = graph_.AddValue(std::move(matrix));
-  node().outputs[0] = m;
-  graph_.value(m).producer = id_;
-  Node reshape;
-  reshape.name = graph_.FreshName(graph_.NodeLabel(id_) + "/Reshape");
-  reshape.op_type = "Reshape";
-  reshape.region = node().region;
-  reshape.inputs = {m, dims};
-  reshape.outputs = {y};
-  const NodeId after = graph_.AddNode(std::move(reshape));
-  // Behind this node: before it, then this node before that.
-  graph_.MoveBefore(after, id_);
-  graph_.MoveBefore(id_, after);
+  Behind("Reshape", {dims}, {});
   return OkStatus();
 }
 

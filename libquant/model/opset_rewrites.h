@@ -1,17 +1,13 @@
-// The rewrites that opset.def names. Each mends one node, in place where it can: names and outputs stay.
+// The rewrites that opset.def names for the way up. Each mends one node, in place where it can: names and outputs stay.
 #pragma once
 
-#include <string>
-#include <utility>
-
-#include "libquant/base/status.h"
-#include "libquant/ir/graph.h"
+#include "libquant/model/node_rewrite.h"
 
 namespace quant {
 
-class OpsetRewrite {
+class OpsetRewrite : private NodeRewrite {
  public:
-  OpsetRewrite(Graph& graph, NodeId node) : graph_(graph), id_(node) {}
+  using NodeRewrite::NodeRewrite;
 
   Status DropSpatial();
   Status OnlyInferenceOutputs();
@@ -34,24 +30,6 @@ class OpsetRewrite {
   Status CountToInput();
   Status UpsampleScalesToInput();
   Status UpsampleBecomesResize();
-
- private:
-  Node& node() { return graph_.node(id_); }
-  ValueId Constant(const std::string& hint, Tensor tensor) {
-    return graph_.AddConstant(hint, std::move(tensor), node().region);
-  }
-  // Unsupported when the attribute is a function's parameter: then its value is not known here.
-  Status CheckKnown(std::string_view attribute);
-  // A node just before this one; returns its only output.
-  ValueId Before(const std::string& op_type, std::vector<ValueId> inputs, Attributes attributes);
-  // The attribute, when it is there, as an int64 vector at input `index`; it goes.
-  Status IntsToInput(std::string_view attribute, int32_t index);
-  // A scalar of the type of input 0.
-  StatusOr<Tensor> ScalarLikeInput(float value);
-  bool IsEmptyConstant(size_t input) const;
-
-  Graph& graph_;
-  NodeId id_;
 };
 
 }  // namespace quant

@@ -47,5 +47,31 @@ TEST_CASE("float16 constants keep their dims, longer than one piece and empty on
   CHECK(Halves(Row(values)) == values);
 }
 
+TEST_CASE("values beyond a 16-bit float's largest saturate, and what was lost is counted") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto losses = std::make_shared<HalfLosses>();
+  const Tensor half = SaturatedHalfTensor(DType::kFloat16, Row({1, 1e9f, -65520, inf, 1e-12f, 0, 6e-8f}), losses);
+  CHECK_FALSE(losses->counted);
+  const auto made = half.Materialize();
+  REQUIRE(made.ok());
+  std::vector<float> out;
+  for (const float16 h : made->data<float16>()) out.push_back(static_cast<float>(h));
+  CHECK(out == std::vector<float>{1, 65504, -65504, inf, 0, 0, std::ldexp(1.0f, -24)});
+  CHECK(losses->counted);
+  CHECK(losses->saturated == 2);
+  CHECK(losses->to_zero == 1);
+  REQUIRE(half.Materialize().ok());
+  CHECK(losses->saturated == 2);
+}
+
+TEST_CASE("bfloat16 has float32's range") {
+  const auto losses = std::make_shared<HalfLosses>();
+  const auto made = SaturatedHalfTensor(DType::kBfloat16, Row({1, 1e30f, 3.4028235e38f, 1e-30f}), losses).Materialize();
+  REQUIRE(made.ok());
+  CHECK(static_cast<float>(made->data<bfloat16>()[2]) == static_cast<float>(std::numeric_limits<bfloat16>::max()));
+  CHECK(losses->saturated == 1);
+  CHECK(losses->to_zero == 0);
+}
+
 }  // namespace
 }  // namespace quant

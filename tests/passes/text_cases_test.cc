@@ -1,6 +1,7 @@
 // Pass tests as text: every tests/passes/cases/*.txt holds cases of one pass, in ONNX's text syntax.
 //
 //   # RUN: quantize-weights weights=int8 group=channel      the pass and its options, for all cases that follow
+//   # RUN: to-half keep-op=MatMul keep=pattern type=bf16 io-half=true      the model made half
 //   # RUN: fold-constants,fold-shapes target=onnxruntime-cpu   passes of passes.def, run until nothing changes
 //   # CASE folds into a convolution used once               the model before
 //   # EXPECT | # UNCHANGED | # ERROR part of the message     the model after, printed by ourselves
@@ -19,6 +20,7 @@
 #include "libquant/model/check.h"
 #include "libquant/model/text.h"
 #include "libquant/verify/same_answers.h"
+#include "passes/convert/to_half.h"
 #include "passes/driver.h"
 #include "passes/pipeline.h"
 #include "passes/quant/weight_quant.h"
@@ -100,6 +102,32 @@ StatusOr<DriverOptions> DriverOptionsOf(std::istringstream& words) {
   return options;
 }
 
+StatusOr<HalfOptions> HalfOptionsOf(std::istringstream& words) {
+  HalfOptions options;
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    if (key == "type") options.type = value == "bf16" ? DType::kBfloat16 : DType::kFloat16;
+    if (key == "io-half") options.io_half = value == "true";
+    if (key == "keep-op") options.keep_ops.push_back(value);
+    if (key == "keep") options.keep.push_back(value);
+  }
+  return options;
+}
+
+// Half and back: answers stay within half's rounding where inputs and outputs do.
+Status RunToHalf(const HalfOptions& options, Model& model) {
+  RETURN_IF_ERROR(InferShapes(model));
+  if (options.io_half) return ConvertToHalf(model, options).status();
+  const auto samples = RandomSamples(2, 7, RequiredInputs(model));
+  ASSIGN_OR_RETURN(const SameAnswers answers, SameAnswers::Of(model, *samples, {.wide = 1e-2, .half = 1e-2}));
+  RETURN_IF_ERROR(ConvertToHalf(model, options).status());
+  ASSIGN_OR_RETURN(const auto wrong, answers.Check(model));
+  INFO(wrong.value_or(""));
+  CHECK_FALSE(wrong.has_value());
+  return OkStatus();
+}
+
 std::vector<std::string> Split(const std::string& list) {
   std::istringstream in(list);
   std::vector<std::string> out;
@@ -124,6 +152,10 @@ Status RunPass(const std::string& run, Model& model) {
   std::istringstream words(run);
   std::string pass;
   words >> pass;
+  if (pass == "to-half") {
+    ASSIGN_OR_RETURN(const HalfOptions options, HalfOptionsOf(words));
+    return RunToHalf(options, model);
+  }
   if (pass != "quantize-weights") {
     ASSIGN_OR_RETURN(const std::vector<const Pass*> passes, PassesNamed(Split(pass)));
     ASSIGN_OR_RETURN(const DriverOptions options, DriverOptionsOf(words));

@@ -1,0 +1,260 @@
+#include "passes/convert/half_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "libquant/ops/op_def.h"
+#include "passes/quant/name_patterns.h"
+
+namespace quant {
+namespace {
+
+// Constants up to this size are looked into.
+constexpr int64_t kMaxChecked = 65536;  // elements
+
+// Make numbers by themselves, of a type that an attribute names.
+const std::set<std::string>& NumberSources() {
+  static const std::set<std::string> names = {"Bernoulli",     "BlackmanWindow",   "EyeLike",      "HammingWindow",
+                                              "HannWindow",    "MelWeightMatrix",  "RandomNormal", "RandomNormalLike",
+                                              "RandomUniform", "RandomUniformLike"};
+  return names;
+}
+
+// Through these, numbers computed from integers stay such.
+const std::set<std::string>& Arithmetic() {
+  static const std::set<std::string> names = {
+      "Abs",   "Add",     "Ceil",     "Clip",  "Concat",     "Div",       "Exp",   "Expand",
+      "Floor", "Gather",  "Identity", "Log",   "MatMul",     "Max",       "Min",   "Mod",
+      "Mul",   "Neg",     "Pow",      "Range", "Reciprocal", "Reshape",   "Round", "Slice",
+      "Sqrt",  "Squeeze", "Sub",      "Tile",  "Transpose",  "Unsqueeze", "Where"};
+  return names;
+}
+
+// Inputs whose precision counts more than the tensor's: coordinates, scales, statistics. Only where their type may
+// differ from the first input's.
+bool IsSideInput(const Node& node, size_t i) {
+  const std::string& op = node.op_type;
+  if (op == "Resize" || op == "GridSample") return i > 0;
+  return op == "BatchNormalization" && i > 0;
+}
+
+bool IsInteger(DType dtype) { return dtype != DType::kUndefined && !InfoOf(dtype).is_float && dtype != DType::kString; }
+
+class Planner {
+ public:
+  Planner(const Model& model, const HalfOptions& options)
+      : model_(model), graph_(model.graph), options_(options), plans_(static_cast<size_t>(graph_.node_count())) {}
+
+  StatusOr<std::vector<HalfNodePlan>> Run() {
+    RETURN_IF_ERROR(FindReasons());
+    FindCounts();
+    KeepCounts();
+    for (NodeId n : graph_.AllNodes()) Decide(n);
+    return std::move(plans_);
+  }
+
+ private:
+  HalfNodePlan& plan(NodeId n) { return plans_[static_cast<size_t>(n)]; }
+  bool IsFloat(ValueId v) const { return DTypeOfValue(graph_, v) == DType::kFloat; }
+  bool TouchesFloat(const Node& node) const {
+    const auto is_float = [&](ValueId v) { return IsFloat(v); };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is_float) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), is_float);
+  }
+
+  const std::optional<Signature>& SignatureFor(const Node& node) {
+    const auto key = std::make_pair(node.domain, node.op_type);
+    const auto found = signatures_.find(key);
+    if (found != signatures_.end()) return found->second;
+    return signatures_[key] = SignatureOf(node.domain, node.op_type, model_.OpsetOf(node.domain));
+  }
+
+  Status FindReasons() {
+    ASSIGN_OR_RETURN(NamePatterns patterns, NamePatterns::Compile("--keep", options_.keep));
+    const std::set<std::string> keep_ops(options_.keep_ops.begin(), options_.keep_ops.end());
+    std::set<std::string> seen;
+    std::vector<std::string> names;
+    for (NodeId n : graph_.AllNodes()) {
+      const Node& node = graph_.node(n);
+      if (!node.name.empty()) names.push_back(node.name);
+      seen.insert(node.op_type);
+      const std::string* pattern = patterns.Match({node.name});
+      if (node.op_type == "Constant" || !TouchesFloat(node)) continue;
+      plan(n).kept = pattern != nullptr                ? fmt::format("--keep {}", *pattern)
+                     : keep_ops.contains(node.op_type) ? fmt::format("--keep-op {}", node.op_type)
+                                                       : Reason(node);
+    }
+    for (const std::string& op : keep_ops) {
+      if (!seen.contains(op)) return UsageError("--keep-op {}: the model has no such operator", op);
+    }
+    return patterns.CheckAllMatched("node", "named nodes", names);
+  }
+
+  // Why a node stays float32 whatever is around it.
+  std::string Reason(const Node& node) {
+    if (!BodiesOf(node).empty()) return "what goes in and out of bodies stays float32";
+    if (KeptOperators().contains(node.op_type)) return "needs float32's range or precision";
+    if (NumberSources().contains(node.op_type)) return "makes its own numbers";
+    const OpDef* def = FindOp(node.domain, node.op_type);
+    if (def != nullptr && std::holds_alternative<Quantizer>(def->role)) return "scales stay float32";
+    if (!SignatureFor(node)) return "an operator whose types are not known";
+    const auto unknown = [&](ValueId v) { return v != kNoValue && DTypeOfValue(graph_, v) == DType::kUndefined; };
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), unknown) ||
+        std::any_of(node.outputs.begin(), node.outputs.end(), unknown)) {
+      return "it has values that are no tensors of a known type";
+    }
+    for (ValueId v : node.inputs) {
+      const std::string lost = LostConstant(v);
+      if (!lost.empty()) return lost;
+    }
+    return "";
+  }
+
+  // Why float16 can't stand for a small constant: an epsilon that becomes 0, statistics or coefficients beyond its
+  // range. A single number beyond it (a mask's -1e9) saturates instead.
+  std::string LostConstant(ValueId v) const {
+    if (v == kNoValue || options_.type != DType::kFloat16) return "";
+    const Value& value = graph_.value(v);
+    if (!value.constant || value.constant->dtype() != DType::kFloat || value.constant->size() > kMaxChecked) return "";
+    const auto tensor = value.constant->Materialize();
+    if (!tensor.ok()) return "";  // the writer says what is wrong with it
+    const auto data = tensor->data<float>();
+    if (data.size() == 1) {
+      const bool lost = data[0] != 0.0f && static_cast<float>(float16(data[0])) == 0.0f;
+      return lost ? fmt::format("its constant {} would become 0", data[0]) : "";
+    }
+    const auto beyond = [](float x) { return std::isfinite(x) && !std::isfinite(static_cast<float>(float16(x))); };
+    if (std::none_of(data.begin(), data.end(), beyond)) return "";
+    return fmt::format("{} has values beyond 65504", value.name);
+  }
+
+  // Floats that are computed from integers alone: lengths, positions, masks.
+  void FindCounts() {
+    counts_.assign(static_cast<size_t>(graph_.value_count()), false);
+    for (NodeId n : graph_.AllNodes()) {
+      const Node& node = graph_.node(n);
+      if (node.outputs.empty() || node.outputs[0] == kNoValue || !IsFloat(node.outputs[0])) continue;
+      bool any = node.op_type == "Range", all = true;
+      if (node.op_type == "Cast") {
+        any = IsInteger(DTypeOfValue(graph_, node.inputs.at(0))) || IsCount(node.inputs.at(0));
+      } else if (!Arithmetic().contains(node.op_type)) {
+        continue;
+      }
+      for (ValueId v : node.inputs) {
+        if (!IsFloat(v) || graph_.value(v).constant) continue;
+        any = any || IsCount(v);
+        all = all && IsCount(v);
+      }
+      counts_[static_cast<size_t>(node.outputs[0])] = any && all;
+    }
+  }
+  bool IsCount(ValueId v) const { return v != kNoValue && counts_[static_cast<size_t>(v)]; }
+
+  // Where a count is read as float32, all that it is made of stays float32: rounding it on the way would make other
+  // sizes or positions.
+  void KeepCounts() {
+    std::vector<NodeId> order = graph_.AllNodes();
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& node = graph_.node(*it);
+      if (node.op_type == "Constant") continue;
+      const bool to_integer = node.op_type == "Cast" && !node.outputs.empty() && node.outputs[0] != kNoValue &&
+                              IsInteger(graph_.value(node.outputs[0]).dtype);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId v = node.inputs[i];
+        if (!IsCount(v) || graph_.value(v).producer == kNoNode) continue;
+        if (plan(*it).kept.empty() && !to_integer && MayBeHalf(node, i, true)) continue;
+        std::string& why = plan(graph_.value(v).producer).kept;
+        if (why.empty()) why = fmt::format("makes numbers that {} reads as float32", graph_.NodeLabel(*it));
+      }
+    }
+  }
+
+  // Whether the schema has half for an input or output, leaving side inputs out.
+  bool MayBeHalf(const Node& node, size_t i, bool input) {
+    const std::optional<Signature>& signature = SignatureFor(node);
+    if (!signature) return false;
+    const FormalType* formal = input ? signature->Input(i) : signature->Output(i);
+    if (formal == nullptr || formal->fixed || !formal->Takes(options_.type)) return false;
+    if (!input || !IsSideInput(node, i)) return true;
+    return formal->variable == signature->inputs[0].variable;
+  }
+
+  void Decide(NodeId n) {
+    const Node& node = graph_.node(n);
+    HalfNodePlan& out = plan(n);
+    if (node.op_type == "Constant") {
+      out.outputs.assign(node.outputs.size(), HalfArg::kAny);
+      return;
+    }
+    const bool agnostic = node.op_type == "Cast" || node.op_type == "Shape" || node.op_type == "Size";
+    // A Cast from half gives what its readers take: those that become half read behind it.
+    const bool widens = node.op_type == "Cast" && DTypeOfValue(graph_, node.inputs.at(0)) == options_.type;
+    const auto arg = [&](ValueId v, size_t i, bool input) {
+      if (!IsFloat(v) || (agnostic && input)) return HalfArg::kAny;
+      if (widens) return HalfArg::kFloat;
+      return out.kept.empty() && MayBeHalf(node, i, input) ? HalfArg::kHalf : HalfArg::kFloat;
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) out.inputs.push_back(arg(node.inputs[i], i, true));
+    for (size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(arg(node.outputs[i], i, false));
+    if (!TouchesFloat(node) || !out.kept.empty()) return;
+    const auto is_half = [](HalfArg a) { return a == HalfArg::kHalf; };
+    out.half = std::any_of(out.inputs.begin(), out.inputs.end(), is_half) ||
+               std::any_of(out.outputs.begin(), out.outputs.end(), is_half);
+    if (!out.half && !agnostic) {
+      out.kept = fmt::format("opset {} has no {} for it", model_.OpsetOf(node.domain), NameOf(options_.type));
+    }
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  const HalfOptions& options_;
+  std::vector<HalfNodePlan> plans_;
+  std::vector<bool> counts_;
+  std::map<std::pair<std::string, std::string>, std::optional<Signature>> signatures_;
+};
+
+}  // namespace
+
+const std::set<std::string>& KeptOperators() {
+  static const std::set<std::string> names = {"Cos",
+                                              "CumProd",
+                                              "CumSum",
+                                              "DFT",
+                                              "Exp",
+                                              "GroupNormalization",
+                                              "InstanceNormalization",
+                                              "LayerNormalization",
+                                              "Log",
+                                              "LogSoftmax",
+                                              "LpNormalization",
+                                              "MeanVarianceNormalization",
+                                              "NonMaxSuppression",
+                                              "Pow",
+                                              "RMSNormalization",
+                                              "Range",
+                                              "Reciprocal",
+                                              "ReduceL1",
+                                              "ReduceL2",
+                                              "ReduceLogSum",
+                                              "ReduceLogSumExp",
+                                              "ReduceMean",
+                                              "ReduceProd",
+                                              "ReduceSum",
+                                              "ReduceSumSquare",
+                                              "RoiAlign",
+                                              "STFT",
+                                              "SimplifiedLayerNormalization",
+                                              "Sin",
+                                              "SkipLayerNormalization",
+                                              "SkipSimplifiedLayerNormalization",
+                                              "Softmax",
+                                              "Sqrt"};
+  return names;
+}
+
+StatusOr<std::vector<HalfNodePlan>> PlanHalf(const Model& model, const HalfOptions& options) {
+  return Planner(model, options).Run();
+}
+
+}  // namespace quant

@@ -1,0 +1,107 @@
+#include "passes/convert/speller.h"
+
+#include <numeric>
+
+#include "libquant/model/signature.h"
+
+namespace quant {
+namespace {
+
+Tensor ScalarOfType(DType type, double value) {
+  switch (type) {
+    case DType::kFloat16:
+      return Tensor::Scalar(float16(static_cast<float>(value)));
+    case DType::kBfloat16:
+      return Tensor::Scalar(bfloat16(static_cast<float>(value)));
+    case DType::kDouble:
+      return Tensor::Scalar(value);
+    default:
+      return Tensor::Scalar(static_cast<float>(value));
+  }
+}
+
+}  // namespace
+
+Speller::Speller(const PassContext& context, NodeId root)
+    : context_(context),
+      node_(context.graph().node(root)),
+      root_(root),
+      type_(DTypeOfValue(context.graph(), InputOf(node_, 0))),
+      edit_(root) {}
+
+ValueRef Speller::Op(const std::string& op_type, std::vector<ValueRef> inputs, Attributes attributes) {
+  const DType type = op_type == "Shape" ? DType::kInt64 : type_;
+  GraphEdit::NewNode made{
+      context_.graph().NodeLabel(root_) + "/" + op_type, op_type, "", std::move(inputs), {}, std::move(attributes)};
+  return edit_.AddNode(std::move(made), type, std::nullopt);
+}
+
+ValueRef Speller::Number(double value) {
+  return edit_.AddConstant(context_.graph().NodeLabel(root_) + "_number", ScalarOfType(type_, value));
+}
+
+ValueRef Speller::Ints(const std::string& hint, const std::vector<int64_t>& values) {
+  return edit_.AddConstant(context_.graph().NodeLabel(root_) + "_" + hint,
+                           Tensor::Of<int64_t>({static_cast<int64_t>(values.size())}, values));
+}
+
+ValueRef Speller::CastTo(ValueRef x, DType type) {
+  if (type == type_) return x;
+  type_ = type;
+  Attributes to;
+  to.Set("to", static_cast<int64_t>(type));
+  return Op("Cast", {x}, std::move(to));
+}
+
+ValueRef Speller::ReduceMean(ValueRef x, const std::vector<int64_t>& axes) {
+  Attributes attributes;
+  attributes.Set("keepdims", int64_t{1});
+  if (context_.opset() >= 18) return Op("ReduceMean", {x, Ints("axes", axes)}, std::move(attributes));
+  attributes.Set("axes", axes);
+  return Op("ReduceMean", {x}, std::move(attributes));
+}
+
+ValueRef Speller::Standardized(ValueRef x, const std::vector<int64_t>& axes, float epsilon) {
+  return OverRms(Op("Sub", {x, ReduceMean(x, axes)}), axes, epsilon);
+}
+
+ValueRef Speller::OverRms(ValueRef x, const std::vector<int64_t>& axes, float epsilon) {
+  const ValueRef mean = ReduceMean(Op("Mul", {x, x}), axes);
+  return Op("Div", {x, Op("Sqrt", {Op("Add", {mean, Number(epsilon)})})});
+}
+
+GraphEdit Speller::Finish(ValueRef result, std::initializer_list<std::pair<size_t, ValueRef>> others) {
+  edit_.Replace(OutputOf(node_, 0), result);
+  for (const auto& [i, value] : others) {
+    if (OutputOf(node_, i) != kNoValue) edit_.Replace(OutputOf(node_, i), value);
+  }
+  edit_.Remove(root_);
+  return edit_;
+}
+
+std::optional<std::vector<int64_t>> AxesFrom(const Graph& graph, ValueId x, int64_t axis) {
+  int64_t end = 0;
+  if (axis >= 0) {
+    const auto rank = RankOf(graph, x);
+    if (!rank || axis >= *rank) return std::nullopt;
+    end = *rank;
+  }
+  std::vector<int64_t> axes(static_cast<size_t>(end - axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  return axes;
+}
+
+std::optional<DType> StashType(const PassContext& context, const Node& node) {
+  const DType type = DTypeOfValue(context.graph(), InputOf(node, 0));
+  const bool known = type == DType::kFloat || type == DType::kFloat16 || type == DType::kBfloat16;
+  return known && node.attributes.Int("stash_type", 1) == 1 ? std::optional(DType::kFloat) : std::nullopt;
+}
+
+bool ReadsMore(const Graph& graph, const Node& node, size_t known) {
+  for (size_t i = known; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue && !graph.value(node.outputs[i]).uses.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace quant

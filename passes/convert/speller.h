@@ -1,0 +1,56 @@
+// Spells a node out in basic operators, as a GraphEdit: nodes in order, then Finish.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "passes/match.h"
+#include "passes/pass.h"
+
+namespace quant {
+
+class Speller {
+ public:
+  // Of `root`, whose output 0 the result stands for.
+  Speller(const PassContext& context, NodeId root);
+
+  // The element type that numbers are made in and that Op gives its outputs.
+  DType type() const { return type_; }
+  ValueRef Input(size_t i) const { return ValueRef::Of(InputOf(node_, i)); }
+  bool HasInput(size_t i) const { return InputOf(node_, i) != kNoValue; }
+
+  ValueRef Op(const std::string& op_type, std::vector<ValueRef> inputs, Attributes attributes = {});
+  ValueRef Number(double value);  // a scalar of type()
+  ValueRef Ints(const std::string& hint, const std::vector<int64_t>& values);
+  // Changes type() as well; nothing when it is the type already.
+  ValueRef CastTo(ValueRef x, DType type);
+  // With the axis kept; axes are an input from opset 18.
+  ValueRef ReduceMean(ValueRef x, const std::vector<int64_t>& axes);
+  // The mean taken off, and over the root of the variance: (x - mean) / sqrt(var + epsilon).
+  ValueRef Standardized(ValueRef x, const std::vector<int64_t>& axes, float epsilon);
+  // x / sqrt(mean(x^2) + epsilon).
+  ValueRef OverRms(ValueRef x, const std::vector<int64_t>& axes, float epsilon);
+
+  // The result in the place of output 0, other outputs given as (index, value); the root goes.
+  GraphEdit Finish(ValueRef result, std::initializer_list<std::pair<size_t, ValueRef>> others = {});
+
+ private:
+  const PassContext& context_;
+  const Node& node_;
+  NodeId root_;
+  DType type_;
+  GraphEdit edit_;
+};
+
+// Axes from `axis` to the last, as counts from the back where it is one; nullopt when that takes a rank that is not
+// known.
+std::optional<std::vector<int64_t>> AxesFrom(const Graph& graph, ValueId x, int64_t axis);
+// The type that a normalization computes in: float32 for float16, bfloat16 and float32, as stash_type 1 asks; nullopt
+// for others, also when the type is not known.
+std::optional<DType> StashType(const PassContext& context, const Node& node);
+// True when an output besides the first `known` ones is read.
+bool ReadsMore(const Graph& graph, const Node& node, size_t known);
+
+}  // namespace quant
