@@ -10,12 +10,11 @@
 namespace quant {
 namespace {
 
-std::string OperatorName(const Node& node) {
-  const bool standard = node.domain.empty() || node.domain == "ai.onnx";
-  return standard ? node.op_type : node.domain + ":" + node.op_type;
-}
-
 bool IsStandard(const Node& node) { return node.domain.empty() || node.domain == "ai.onnx"; }
+
+std::string OperatorName(const Node& node) {
+  return IsStandard(node) ? node.op_type : fmt::format("{}:{}", node.domain, node.op_type);
+}
 
 // Operators as (domain, type) with their nodes' labels, calls of the model's functions aside, and without the nodes
 // that every runtime computes before it runs anything.
@@ -39,7 +38,7 @@ void LintTarget(const Model& model, const LintOptions& options, std::vector<Find
   const Target& target = options.target;
   for (const auto& [op, labels] : RunOperators(model)) {
     const auto& [domain, type] = op;
-    const std::string name = domain.empty() ? type : domain + ":" + type;
+    const std::string name = domain.empty() ? type : fmt::format("{}:{}", domain, type);
     if (!target.Runs(domain, type)) {
       Finding f =
           Finding::Of(FindingId::kTargetOperator,

@@ -173,7 +173,8 @@ Status LintDuplicates(const std::vector<Weight>& weights, std::vector<Finding>& 
   }
   std::vector<std::string> where;
   int64_t copies = 0, bytes = 0;
-  for (const auto& [key, group] : groups) {
+  for (const auto& entry : groups) {
+    const std::vector<const Weight*>& group = entry.second;
     std::string names = group[0]->value->name;
     int64_t same = 0;
     std::vector<const Weight*> payloads = {group[0]};

@@ -28,8 +28,12 @@ TEST_CASE("kinds of findings have ids of their own, found by id") {
 TEST_CASE("soundness: checker, inference, graph, unknown ranks") {
   CHECK(Found(ModelOf("g (float[2,4] x) => (float[2,4] y) { [r] y = Relu<bad = 1>(x) }"), "model.checker").size() == 1);
   CHECK(Found(ModelOf(kRelu), "model.checker").empty());
-  const Model clash = ModelOf("g (float[2,4] x) => (float[3,4] y) { [m] y = Relu(x) }");
-  CHECK(Found(clash, "model.inference").size() == 1);
+  const Model clash = ModelOf("g (float[2,4] x) => (int64[2,4] y) { [m] y = Relu(x) }");
+  CHECK(Found(clash, "model.declared-output").size() == 1);
+  const Model wrong = ModelOf("g (float[2,4] x) => (float[3,4] y) { [m] y = Relu(x) }");
+  CHECK(Found(wrong, "model.declared-output").at(0).where == Words{"y: float32 3 x 4 declared, float32 2 x 4 found"});
+  const Model vague = ModelOf("g (float[2,4] x) => (float[n,4] y) { [m] y = Relu(x) }");
+  CHECK(Found(vague, "model.declared-output").empty());
   Model broken = ModelOf(kRelu);
   broken.graph.value(ValueNamed(broken.graph, "x")).uses.clear();
   CHECK(Found(broken, "model.graph").size() == 1);
