@@ -80,9 +80,4 @@ bool HasNoPads(const Node& conv) {
   return auto_pad == "NOTSET" && std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
 }
 
-bool HasReferences(const Node& node) {
-  const auto& list = node.attributes.list();
-  return std::any_of(list.begin(), list.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
-}
-
 }  // namespace quant

@@ -31,7 +31,4 @@ std::optional<LinearOp> LinearMaking(const PassContext& context, ValueId value);
 // A Conv or ConvTranspose that adds no border to x.
 bool HasNoPads(const Node& conv);
 
-// An attribute takes its value from the function that the node is in.
-bool HasReferences(const Node& node);
-
 }  // namespace quant
