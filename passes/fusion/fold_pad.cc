@@ -31,7 +31,7 @@ std::optional<double> PadValue(const PassContext& context, const Node& pad) {
 // Pads of all axes, from those of the axes that an opset 18 Pad names.
 std::optional<std::vector<int64_t>> AllPads(const PassContext& context, const Node& pad) {
   const Graph& graph = context.graph();
-  const auto given = IntsOf(graph, pad, "pads", 1);
+  auto given = IntsOf(graph, pad, "pads", 1);
   if (!given || InputOf(pad, 3) == kNoValue) return given;
   const auto axes = IntsOf(graph, pad.inputs[3]);
   const auto rank = RankOf(graph, InputOf(pad, 0));
