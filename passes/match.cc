@@ -1,5 +1,7 @@
 #include "passes/match.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -170,12 +172,14 @@ std::optional<int64_t> RankOf(const Graph& graph, ValueId value) {
   return static_cast<int64_t>(graph.value(value).shape->size());
 }
 
+bool SameDim(const Dim& a, const Dim& b) {
+  return a.known() ? a.value == b.value : !a.symbol.empty() && !b.known() && a.symbol == b.symbol;
+}
+
 bool SameShape(const Graph& graph, ValueId a, ValueId b) {
   const auto &x = graph.value(a).shape, &y = graph.value(b).shape;
   if (!x || !y || x->size() != y->size()) return false;
-  return std::equal(x->begin(), x->end(), y->begin(), [](const Dim& p, const Dim& q) {
-    return p.known() ? p.value == q.value : !p.symbol.empty() && !q.known() && p.symbol == q.symbol;
-  });
+  return std::equal(x->begin(), x->end(), y->begin(), SameDim);
 }
 
 std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, const Node& node) {
@@ -204,19 +208,21 @@ bool IsNear(double a, double b, DType dtype) {
   return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
 }
 
-ValueId ReadElsewhere(const Graph& graph, const std::vector<NodeId>& parts, NodeId last) {
-  const auto is_part = [&](NodeId n) { return std::find(parts.begin(), parts.end(), n) != parts.end(); };
+std::optional<std::string> WhyNotFreed(const Graph& graph, const std::vector<NodeId>& parts, NodeId last) {
+  const auto is_part = [&](const Use& u) {
+    return u.node != kNoNode && std::find(parts.begin(), parts.end(), u.node) != parts.end();
+  };
   for (NodeId part : parts) {
-    if (part == last) continue;
+    if (graph.node(part).region != graph.node(last).region) return "part of it lies outside of the body";
     for (ValueId v : graph.node(part).outputs) {
-      if (v == kNoValue) continue;
-      const auto& uses = graph.value(v).uses;
-      if (!std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return u.node != kNoNode && is_part(u.node); })) {
-        return v;
+      if (part == last || v == kNoValue) continue;
+      const Value& value = graph.value(v);
+      if (!std::all_of(value.uses.begin(), value.uses.end(), is_part)) {
+        return fmt::format("'{}' inside of it has another reader", value.name);
       }
     }
   }
-  return kNoValue;
+  return std::nullopt;
 }
 
 bool HasReferences(const Node& node) {

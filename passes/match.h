@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,6 +55,8 @@ bool HasReferredAttribute(const Node& node);
 // Dims when all are known.
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value);
 std::optional<int64_t> RankOf(const Graph& graph, ValueId value);
+// Both dimensions are the same number, or have the same name.
+bool SameDim(const Dim& a, const Dim& b);
 // Both shapes are known and equal, dimension by dimension; symbols count as equal when they have the same name.
 bool SameShape(const Graph& graph, ValueId a, ValueId b);
 
@@ -70,9 +73,9 @@ std::optional<double> NumberBeside(const Graph& graph, ValueId constant, ValueId
 // Equal up to what rounding to `dtype` and one more operation may change.
 bool IsNear(double a, double b, DType dtype);
 
-// A value made by one of `parts` other than `last` that is a region's output or read by a node that is no part: what
-// keeps a rewrite of `last` from freeing all of them. kNoValue when there is none.
-ValueId ReadElsewhere(const Graph& graph, const std::vector<NodeId>& parts, NodeId last);
+// Why a rewrite of `last` would not free the other `parts`, nodes that it is computed by: one lies in another region,
+// or what it makes is read by a node that is no part or is a region's output. nullopt when all of them would go.
+std::optional<std::string> WhyNotFreed(const Graph& graph, const std::vector<NodeId>& parts, NodeId last);
 
 // Whether all readers of `old` may read `with` instead: when `old` is a region's output, `with` must be able to take
 // over its name, which inputs, initializers, values of outer regions and other outputs can't.

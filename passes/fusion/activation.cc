@@ -1,7 +1,5 @@
 #include "passes/fusion/activation.h"
 
-#include <algorithm>
-
 #include "passes/match.h"
 
 namespace quant {
@@ -29,14 +27,9 @@ bool MayTakeOver(const PassContext& context, const GatedFunction& gated, NodeId 
     context.Miss("{} is not handled", NameOf(dtype));
     return false;
   }
-  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != graph.node(root).region; };
-  if (std::any_of(gated.parts.begin(), gated.parts.end(), elsewhere)) {
-    context.Miss("part of it lies outside of the body");
-    return false;
-  }
-  const ValueId value = ReadElsewhere(graph, gated.parts, root);
-  if (value != kNoValue) context.Miss("'{}' inside of it has another reader", graph.value(value).name);
-  return value == kNoValue;
+  const auto why = WhyNotFreed(graph, gated.parts, root);
+  if (why) context.Miss("{}", *why);
+  return !why;
 }
 
 GraphEdit TakeOver(NodeId root, ValueId x, std::string_view domain, std::string_view op_type, Attributes attributes) {

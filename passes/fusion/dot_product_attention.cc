@@ -1,7 +1,5 @@
 #include "passes/fusion/dot_product_attention.h"
 
-#include <algorithm>
-
 #include "passes/match.h"
 
 namespace quant {
@@ -79,10 +77,6 @@ std::optional<DotProductAttention> MatchAttention(const Graph& graph, NodeId las
   return Matcher(graph).Run(last_product);
 }
 
-bool SameDim(const Dim& a, const Dim& b) {
-  return a.known() ? a.value == b.value : !a.symbol.empty() && !b.known() && a.symbol == b.symbol;
-}
-
 std::optional<std::string> UnprovenShapes(const Graph& graph, const DotProductAttention& found) {
   for (ValueId v : {found.q, found.k, found.v}) {
     if (RankOf(graph, v) != 4) return "queries, keys and values are not known to have four axes";
@@ -151,14 +145,9 @@ bool MayFuse(const PassContext& context, const DotProductAttention& found, NodeI
     return false;
   }
   if (found.mask != kNoValue && graph.value(found.mask).dtype != dtype) return false;
-  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != graph.node(last).region; };
-  if (std::any_of(found.parts.begin(), found.parts.end(), elsewhere)) {
-    context.Miss("part of it lies outside of the body");
-    return false;
-  }
-  const ValueId value = ReadElsewhere(graph, found.parts, last);
-  if (value != kNoValue) context.Miss("'{}' inside of it has another reader", graph.value(value).name);
-  return value == kNoValue;
+  const auto why = WhyNotFreed(graph, found.parts, last);
+  if (why) context.Miss("{}", *why);
+  return !why;
 }
 
 }  // namespace quant

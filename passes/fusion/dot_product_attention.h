@@ -25,8 +25,6 @@ struct DotProductAttention {
 
 std::optional<DotProductAttention> MatchAttention(const Graph& graph, NodeId last_product);
 
-bool SameDim(const Dim& a, const Dim& b);
-
 // nullopt when shapes prove that q, k and v have the same batch and heads, so that nothing is broadcast, and that the
 // mask's last axis is as long as k, its others as the scores' or 1; else what they don't prove.
 std::optional<std::string> UnprovenShapes(const Graph& graph, const DotProductAttention& found);

@@ -65,7 +65,7 @@ std::optional<HardGate> FromClip(const Graph& graph, NodeId root) {
   for (const GatedFunction& match : ReadGated(graph, root, "Clip")) {
     auto gate = GateOf(graph, match);
     if (!gate) continue;
-    const bool free = ReadElsewhere(graph, match.parts, root) == kNoValue;
+    const bool free = !WhyNotFreed(graph, match.parts, root);
     if (free || !found) found = std::move(gate);
   }
   return found;

@@ -6,8 +6,6 @@
 // The norm is ReduceL2, ReduceL1, or the Sqrt of a ReduceSumSquare or of a ReduceSum of squares, over one axis that is
 // kept. The operator gives 0 for a row of zeros, as does a norm that is held above an epsilon; that must be at most
 // 1e-12, what PyTorch's normalize has: smaller norms than that are noise. Nothing else reads what lies between.
-#include <algorithm>
-
 #include "passes/match.h"
 #include "passes/pass.h"
 
@@ -105,13 +103,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   const DType dtype = graph.value(norm->x).dtype;
   if (dtype != DType::kFloat && dtype != DType::kFloat16) return context.Miss("{} is not handled", NameOf(dtype));
   if (!context.MayMake("", "LpNormalization")) return context.Miss("the target has no LpNormalization");
-  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != div.region; };
-  if (std::any_of(norm->parts.begin(), norm->parts.end(), elsewhere)) {
-    return context.Miss("part of it lies outside of the body");
-  }
-  if (const ValueId value = ReadElsewhere(graph, norm->parts, root); value != kNoValue) {
-    return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
-  }
+  if (const auto why = WhyNotFreed(graph, norm->parts, root)) return context.Miss("{}", *why);
   GraphEdit edit(root);
   GraphEdit::NewNode node = NewNodeOf("", "LpNormalization", {ValueRef::Of(norm->x)});
   node.attributes.Set("axis", axes->front());

@@ -24,10 +24,6 @@ struct Rotation {
   std::vector<NodeId> parts;
 };
 
-bool SameKnownDim(const Dim& a, const Dim& b) {
-  return a.known() ? a.value == b.value : !a.symbol.empty() && !b.known() && a.symbol == b.symbol;
-}
-
 class Matcher {
  public:
   explicit Matcher(const Graph& graph) : graph_(graph) {}
@@ -147,16 +143,10 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   if (x.dtype != DType::kFloat && x.dtype != DType::kFloat16) return context.Miss("{} is not handled", NameOf(x.dtype));
   if (angles.dtype != x.dtype) return context.Miss("its angles are of another type");
   if (!angles.shape || angles.shape->size() != 3 || (*angles.shape)[2].value * 2 != x.shape->back().value ||
-      !SameKnownDim((*angles.shape)[0], (*x.shape)[0]) || !SameKnownDim((*angles.shape)[1], (*x.shape)[2])) {
+      !SameDim((*angles.shape)[0], (*x.shape)[0]) || !SameDim((*angles.shape)[1], (*x.shape)[2])) {
     return context.Miss("its angles are not known to be of the same batch and length");
   }
-  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != graph.node(root).region; };
-  if (std::any_of(found->parts.begin(), found->parts.end(), elsewhere)) {
-    return context.Miss("part of it lies outside of the body");
-  }
-  if (const ValueId value = ReadElsewhere(graph, found->parts, root); value != kNoValue) {
-    return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
-  }
+  if (const auto why = WhyNotFreed(graph, found->parts, root)) return context.Miss("{}", *why);
   GraphEdit edit(root);
   const ValueRef cos = WaveOf(graph, edit, root, found->angles, "Cos");
   const ValueRef sin = WaveOf(graph, edit, root, found->angles, "Sin");

@@ -91,14 +91,24 @@ bool OnlyNormalized(const Graph& graph, const NormSite& site) {
   });
 }
 
+// The parameter as an input of a node at the sum, where a Constant node that makes it may be too late.
+ValueRef Early(const Graph& graph, GraphEdit& edit, const NormParameter& parameter, const char* name) {
+  if (parameter.value == kNoValue || graph.value(parameter.value).producer == kNoNode) return parameter.In(edit, name);
+  return edit.AddConstant(graph.value(parameter.value).name, *graph.value(parameter.value).constant);
+}
+
 GraphEdit Rewrite(const Graph& graph, const Normalization& norm, const Summands& in) {
   const NormSite& site = norm.site;
   const NodeId add = ProducerOf(graph, site.x);
   const bool alone = OnlyNormalized(graph, site);
   GraphEdit edit(alone ? site.last : add);
   const std::string_view name = norm.centred ? "SkipLayerNormalization" : "SkipSimplifiedLayerNormalization";
-  auto node = NewNodeOf("com.microsoft", name, {ValueRef::Of(in.a), ValueRef::Of(in.b), site.scale.In(edit, "scale")});
-  if (norm.centred) node.inputs.push_back(site.shift.In(edit, "shift"));
+  const auto parameter = [&](const NormParameter& p, const char* hint) {
+    return alone ? p.In(edit, hint) : Early(graph, edit, p, hint);
+  };
+  auto node =
+      NewNodeOf("com.microsoft", name, {ValueRef::Of(in.a), ValueRef::Of(in.b), parameter(site.scale, "scale")});
+  if (norm.centred) node.inputs.push_back(parameter(site.shift, "shift"));
   node.inputs.push_back(ValueRef::Of(in.bias));
   while (node.inputs.back().id == kNoValue && node.inputs.back().made < 0) node.inputs.pop_back();
   node.attributes.Set("epsilon", site.epsilon);

@@ -11,8 +11,6 @@
 //
 // The sum is over one axis, which before opset 13 is the last one, and keeps its rank; so is the maximum, if one is
 // taken away (what else is taken away stays). Nothing else reads what lies between. float32 and float16.
-#include <algorithm>
-
 #include "passes/decomposed_softmax.h"
 #include "passes/match.h"
 #include "passes/pass.h"
@@ -87,11 +85,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
       parts.insert(parts.end(), {softmax->difference, softmax->max});
     }
   }
-  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != graph.node(root).region; };
-  if (std::any_of(parts.begin(), parts.end(), elsewhere)) return context.Miss("part of it lies outside of the body");
-  if (const ValueId value = ReadElsewhere(graph, parts, root); value != kNoValue) {
-    return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
-  }
+  if (const auto why = WhyNotFreed(graph, parts, root)) return context.Miss("{}", *why);
   return SoftmaxAt(root, x, *axis);
 }
 

@@ -79,13 +79,19 @@ bool IsProduct(const Graph& graph, const Node& node, ValueId x) {
          weight->size() > 0 && InfoOf(weight->dtype()).bits % 8 == 0 && HasOneReader(graph, w);
 }
 
-// The products of x, in the order of their region.
+// The products of x in this region, in order, if they are as many as attention has.
 std::vector<NodeId> ProductsOf(const Graph& graph, ValueId x, RegionId region) {
-  std::vector<NodeId> out;
-  for (NodeId n : graph.region(region).nodes) {
-    if (!graph.node(n).removed && IsProduct(graph, graph.node(n), x)) out.push_back(n);
+  std::vector<NodeId> products;
+  for (const Use& use : graph.value(x).uses) {
+    if (use.node == kNoNode || use.region != region || !IsProduct(graph, graph.node(use.node), x)) continue;
+    if (std::find(products.begin(), products.end(), use.node) == products.end()) products.push_back(use.node);
   }
-  return out;
+  std::vector<NodeId> ordered;
+  if (products.size() != kProducts) return ordered;
+  for (NodeId n : graph.region(region).nodes) {
+    if (std::find(products.begin(), products.end(), n) != products.end()) ordered.push_back(n);
+  }
+  return ordered;
 }
 
 // The vector that the only reader of the product adds.

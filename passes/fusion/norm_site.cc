@@ -156,11 +156,7 @@ std::optional<NormSite> FindNormSite(const PassContext& context, const Decompose
   if (!site.scale.given()) {
     site.scale.constant = dtype == DType::kFloat ? OnesOf<float>(*lengths) : OnesOf<float16>(*lengths);
   }
-  const auto elsewhere = [&](NodeId n) { return graph.node(n).region != graph.node(site.last).region; };
-  if (std::any_of(parts.begin(), parts.end(), elsewhere)) return context.Miss("part of it lies outside of the body");
-  if (const ValueId value = ReadElsewhere(graph, parts, site.last); value != kNoValue) {
-    return context.Miss("'{}' inside of it has another reader", graph.value(value).name);
-  }
+  if (const auto why = WhyNotFreed(graph, parts, site.last)) return context.Miss("{}", *why);
   site.parts = std::move(parts);
   return site;
 }
