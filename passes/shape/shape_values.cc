@@ -71,8 +71,10 @@ std::optional<std::vector<int64_t>> ShapeValue::Numbers() const {
 
 std::optional<size_t> ShapeValues::RankOf(ValueId value) const {
   if (value == kNoValue || !graph_.value(value).shape) return std::nullopt;
-  if (graph_.is_function && !graph_.value(value).constant) return std::nullopt;
-  return graph_.value(value).shape->size();
+  const Value& v = graph_.value(value);
+  if (graph_.is_function && !v.constant) return std::nullopt;
+  if (v.constant && v.is_input) return std::nullopt;  // a caller may feed another one, of other dims
+  return v.shape->size();
 }
 
 std::optional<DimExpr> ShapeValues::DimOf(ValueId value, size_t axis) const {
