@@ -161,7 +161,7 @@ StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) con
 
 Status InSample(const Status& status, const SampleSource& source, int64_t i) {
   const std::string sizes = source.ChosenSizes();
-  const Status where = WithContext(status, fmt::format("sample {}", i));
+  Status where = WithContext(status, fmt::format("sample {}", i));
   if (status.ok() || sizes.empty()) return where;
   return Status(status.code(), Message(where) + "; sizes of dynamic dimensions were chosen: " + sizes +
                                    "; --dynamic-dim N or --dim NAME=N choose others");
