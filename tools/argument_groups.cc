@@ -96,7 +96,8 @@ void CommonArgs::Warn(const std::string& text) const {
   if (!quiet_) fmt::print(stderr, "nibble: warning: {}\n", Printable(text));
 }
 
-void SampleArgs::Declare(Args& args) {
+void SampleArgs::Declare(Args& args, bool dims) {
+  has_dims_ = dims;
   args.Group("Samples");
   args.Value("--data", "PATH", &data_,
              "samples: an .npz with one array per input, a folder of .npz or .npy, or ONNX test_data_set_* folders. "
@@ -107,6 +108,7 @@ void SampleArgs::Declare(Args& args) {
   args.Value("--seed", "S", &seed_, "of --random; default 0. The same numbers on every machine");
   args.Value("--dynamic-dim", "N", &dynamic_dim_,
              "size that --random gives to dynamic dimensions other than a leading one; default 8");
+  if (!dims) return;
   args.Value("--dim", "NAME=N", &dims_,
              "size that --random gives to the dynamic dimension of this name in the model, or, where it has none, to "
              "INPUT.AXIS, as in x.2=640; may be repeated");
@@ -116,7 +118,8 @@ Status SampleArgs::Check(const Args& args, bool needed) const {
   if (data_ && random_) return UsageError("--data and --random exclude each other");
   if (needed && !given()) return UsageError("samples are missing: give --data PATH or --random N");
   for (const char* name : {"--seed", "--dynamic-dim", "--dim"}) {
-    if (args.Given(name) && !random_) return UsageError("{} has no effect without --random", name);
+    const bool own = has_dims_ || name != std::string_view("--dim");
+    if (own && args.Given(name) && !random_) return UsageError("{} has no effect without --random", name);
   }
   if (random_ && *random_ < 1) return UsageError("--random takes the number of samples, 1 or more");
   if (seed_ < 0) return UsageError("--seed takes 0 or more");

@@ -40,7 +40,8 @@ class CommonArgs {
 // --data PATH | --random N --seed S --dynamic-dim N --dim NAME=N.
 class SampleArgs {
  public:
-  void Declare(Args& args);
+  // Without `dims` there is no --dim: the tool has one of its own.
+  void Declare(Args& args, bool dims = true);
   // UsageError for none (when they are needed), both, or an option without effect.
   Status Check(const Args& args, bool needed) const;
   bool given() const { return data_ || random_; }
@@ -62,6 +63,7 @@ class SampleArgs {
   int64_t seed_ = 0;
   StatusOr<RandomDims> ParseDims() const;
   int64_t dynamic_dim_ = 8;
+  bool has_dims_ = true;
   std::vector<std::string> dims_;  // "NAME=N"
 };
 

@@ -48,7 +48,7 @@ void PassArgs::Declare(Args& args, bool choosing) {
   args.Flag("--verify", &verify_,
             "run the model before and after each pass, on the samples given or on a random one, and undo a pass whose "
             "answers differ by more than a relative RMS of 1e-5");
-  samples_.Declare(args);
+  samples_.Declare(args, choosing);
 }
 
 Status PassArgs::Check(const Args& args) const {

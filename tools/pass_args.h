@@ -15,7 +15,8 @@ namespace quant {
 
 class PassArgs {
  public:
-  // `choosing`: the tool lets the user choose the passes (--pipeline, --passes, --list-passes).
+  // `choosing`: the tool lets the user choose the passes (--pipeline, --passes, --list-passes). One that does not has a
+  // --dim of its own.
   void Declare(Args& args, bool choosing);
   Status Check(const Args& args) const;
 

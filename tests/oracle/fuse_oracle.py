@@ -6,7 +6,7 @@ from common import Oracle, answers, feeds_for, session, worst
 
 LIMIT = 1e-5
 SEEDS = range(3)
-PIPELINES = {"default": "portable"}
+PIPELINES = {"default": "portable", "onnxruntime": "onnxruntime-cpu"}
 
 
 def fused(oracle, model, pipeline, target, samples):
