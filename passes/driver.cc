@@ -40,6 +40,7 @@ class Driver {
 
   StatusOr<DriverReport> Run(const std::vector<const Pass*>& passes) {
     report_.nodes_before = CountNodes(model_);
+    loads_ = CheckShapes(model_).ok();
     for (const Pass* pass : passes) report_.passes.emplace_back().pass = pass;
     bool changed = true;
     while (changed && report_.rounds < options_.max_rounds && !exhausted()) {
@@ -64,17 +65,14 @@ class Driver {
     const auto begin = std::chrono::steady_clock::now();
     const int nodes = CountNodes(model_);
     if (report_.rounds == 1) out.nodes_before = nodes;
-    std::optional<Model> before;
-    if (options_.verify) before = model_;
+    Model before = model_;  // payloads are shared
     ASSIGN_OR_RETURN(const int changes, Change(*out.pass));
     if (changes > 0) {
       RETURN_IF_ERROR(Settle(*out.pass));
-      if (options_.verify) {
-        ASSIGN_OR_RETURN(const auto wrong, options_.verify(model_));
-        if (wrong) {
-          out.undone = *wrong;
-          model_ = *std::move(before);
-        }
+      ASSIGN_OR_RETURN(const auto wrong, Wrong());
+      if (wrong) {
+        out.undone = *wrong;
+        model_ = std::move(before);
       }
     }
     out.nodes_after = CountNodes(model_);
@@ -84,6 +82,16 @@ class Driver {
     report_.changes += changes;
     if (options_.after) RETURN_IF_ERROR(options_.after(*out.pass, report_.rounds, model_));
     return true;
+  }
+
+  // Why the model as it is now must not stay.
+  StatusOr<std::optional<std::string>> Wrong() const {
+    if (loads_) {
+      const Status shapes = CheckShapes(model_);
+      if (!shapes.ok()) return std::optional("runtimes would not load the model: " + Message(shapes));
+    }
+    if (options_.verify) return options_.verify(model_);
+    return std::optional<std::string>();
   }
 
   // In the graph and in every function.
@@ -148,6 +156,7 @@ class Driver {
   Model& model_;
   const DriverOptions& options_;
   DriverReport report_;
+  bool loads_ = true;  // shapes agreed with what runtimes check before any pass
   std::set<std::tuple<std::string, std::string, std::string>> seen_;
 };
 

@@ -101,6 +101,30 @@ TEST_CASE("a pass whose answers differ is undone and not run again, the others s
   CHECK(model.graph.node(model.graph.AllNodes()[0]).op_type == "Relu");
 }
 
+// Turns Relu into a Transpose that wants three axes.
+const Pass kUnloadable = {.name = "unloadable",
+                          .summary = "contradicts shapes",
+                          .roots = {"Relu"},
+                          .rule = [](const PassContext& context, NodeId root) -> std::optional<GraphEdit> {
+                            GraphEdit edit(root);
+                            Attributes attributes;
+                            attributes.Set("perm", std::vector<int64_t>{2, 1, 0});
+                            edit.ReplaceNode(root, {.op_type = "Transpose",
+                                                    .inputs = {ValueRef::Of(context.graph().node(root).inputs[0])},
+                                                    .attributes = attributes});
+                            return edit;
+                          }};
+
+TEST_CASE("a pass after which runtimes would not load the model is undone") {
+  Model model = Parse(kThree);
+  const auto report = RunPasses(model, {&kUnloadable}, {});
+  INFO(Message(report.status()));
+  REQUIRE(report.ok());
+  CHECK(report->passes[0].undone.find("would not load") != std::string::npos);
+  CHECK(report->changes == 0);
+  CHECK(report->nodes_after == 4);
+}
+
 TEST_CASE("near misses are told once, and only when asked for") {
   const char* const text = R"(<ir_version: 8, opset_import: ["": 17]>
 g (float[N] x) => (float[N] y) { [same] y = Identity(x) })";
