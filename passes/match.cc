@@ -157,11 +157,6 @@ std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node,
   return IntsOf(graph, given);
 }
 
-bool HasReferredAttribute(const Node& node) {
-  const auto& list = node.attributes.list();
-  return std::any_of(list.begin(), list.end(), [](const Attribute& a) { return !a.ref_name.empty(); });
-}
-
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value) {
   if (value == kNoValue || !graph.value(value).shape) return std::nullopt;
   return StaticDims(*graph.value(value).shape);

@@ -50,7 +50,7 @@ std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, const Node& node,
                                            size_t input);
 
 // In a function's body: an attribute takes its value from the call, so that the node's are not known.
-bool HasReferredAttribute(const Node& node);
+bool HasReferences(const Node& node);
 
 // Dims when all are known.
 std::optional<Dims> DimsOf(const Graph& graph, ValueId value);
@@ -59,9 +59,6 @@ std::optional<int64_t> RankOf(const Graph& graph, ValueId value);
 bool SameDim(const Dim& a, const Dim& b);
 // Both shapes are known and equal, dimension by dimension; symbols count as equal when they have the same name.
 bool SameShape(const Graph& graph, ValueId a, ValueId b);
-
-// Whether an attribute takes its value from the function the node is in: it is not known then.
-bool HasReferences(const Node& node);
 
 // The two inputs of a commutative node as (other, constant) when exactly one is constant.
 std::optional<std::pair<ValueId, ValueId>> SplitConstant(const Graph& graph, const Node& node);

@@ -31,7 +31,7 @@ std::optional<GraphEdit> Eliminate(const PassContext& context, NodeId root) {
   const Node& node = graph.node(root);
   const auto& all = NoOps();
   const auto no_op = std::find_if(all.begin(), all.end(), [&](const NoOp& n) { return IsOp(node, n.op_type); });
-  if (no_op == all.end() || HasReferredAttribute(node) || node.inputs.empty() || node.inputs[0] == kNoValue) {
+  if (no_op == all.end() || HasReferences(node) || node.inputs.empty() || node.inputs[0] == kNoValue) {
     return std::nullopt;
   }
   const ValueId x = no_op->returned(context, node);

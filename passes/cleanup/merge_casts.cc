@@ -60,9 +60,9 @@ bool Holds(DType to, DType from) {
 std::optional<GraphEdit> Merge(const PassContext& context, NodeId root) {
   const Graph& graph = context.graph();
   const Node& second = graph.node(root);
-  if (!IsOp(second, "Cast") || HasReferredAttribute(second)) return std::nullopt;
+  if (!IsOp(second, "Cast") || HasReferences(second)) return std::nullopt;
   const Node* first = MadeBy(graph, InputOf(second, 0), "Cast");
-  if (first == nullptr || HasReferredAttribute(*first)) return std::nullopt;
+  if (first == nullptr || HasReferences(*first)) return std::nullopt;
   const ValueId x = InputOf(*first, 0);
   const DType from = graph.value(x).dtype;
   const auto to_of = [](const Node& n) { return DTypeFromNumber(static_cast<int32_t>(n.attributes.Int("to", 0))); };

@@ -114,7 +114,7 @@ std::optional<GraphEdit> Merge(const PassContext& context, NodeId root) {
   const NodeId producer = ProducerOf(graph, InputOf(second, 0));
   if (!IsReshaper(second) || producer == kNoNode || context.opset() < kFirstWithShapeInput) return std::nullopt;
   const Node& first = graph.node(producer);
-  if (!IsReshaper(first) || HasReferredAttribute(first) || HasReferredAttribute(second)) return std::nullopt;
+  if (!IsReshaper(first) || HasReferences(first) || HasReferences(second)) return std::nullopt;
   const ValueId x = InputOf(first, 0), y = OutputOf(second, 0);
   if (auto edit = MergeAxes(context, first, root)) return edit;
   GraphEdit edit(root);

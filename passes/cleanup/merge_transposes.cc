@@ -24,9 +24,9 @@ std::vector<int64_t> PermOf(const Graph& graph, const Node& node) {
 std::optional<GraphEdit> Merge(const PassContext& context, NodeId root) {
   const Graph& graph = context.graph();
   const Node& second = graph.node(root);
-  if (!IsOp(second, "Transpose") || HasReferredAttribute(second)) return std::nullopt;
+  if (!IsOp(second, "Transpose") || HasReferences(second)) return std::nullopt;
   const Node* first = MadeBy(graph, InputOf(second, 0), "Transpose");
-  if (first == nullptr || HasReferredAttribute(*first)) return std::nullopt;
+  if (first == nullptr || HasReferences(*first)) return std::nullopt;
   const std::vector<int64_t> p = PermOf(graph, *first), q = PermOf(graph, second);
   if (p.empty() || p.size() != q.size()) return context.Miss("the rank is not known");
   std::vector<int64_t> r;
