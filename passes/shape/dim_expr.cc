@@ -1,5 +1,7 @@
 #include "passes/shape/dim_expr.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -87,6 +89,16 @@ std::optional<DimExpr> DimExpr::Quotient(const DimExpr& a, const DimExpr& b) {
     out.terms_[monomial] = coefficient / *divisor;
   }
   return out;
+}
+
+std::string DimExpr::Key() const {
+  std::string key;
+  for (const auto& [monomial, coefficient] : terms_) {
+    key += fmt::format("{}", coefficient);
+    for (const std::string& symbol : monomial) key += fmt::format("*{}:{}", symbol.size(), symbol);
+    key += "+";
+  }
+  return key;
 }
 
 }  // namespace quant

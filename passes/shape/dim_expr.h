@@ -27,6 +27,9 @@ class DimExpr {
   // By truncation, as Div divides integers.
   static std::optional<DimExpr> Quotient(const DimExpr& a, const DimExpr& b);
 
+  // The same text for equal ones alone.
+  std::string Key() const;
+
   bool operator==(const DimExpr&) const = default;
 
  private:
