@@ -7,6 +7,7 @@
 
 #include "libquant/model/check.h"
 #include "passes/match.h"
+#include "passes/shape/shape_values.h"
 
 namespace quant {
 namespace {
@@ -32,6 +33,69 @@ void ImportMicrosoft(Model& model) {
     if (!known) f.opsets.emplace_back(kMicrosoft, 1);
   }
   if (used && model.OpsetOf(kMicrosoft) == 0) model.SetOpset(kMicrosoft, 1);
+}
+
+// What inference calls a dimension that has no name in the file. It names them anew each time.
+bool IsNamed(const Dim& dim) { return !dim.symbol.empty() && dim.symbol.substr(0, 5) != "unk__"; }
+
+// Each round gives shapes to what lies behind Reshapes whose targets depend on shapes found in the round before.
+constexpr int kReshapeRounds = 8;
+
+// Gives the results of Reshapes the dimensions that are known of their computed targets, where inference knows nothing.
+// Whether any got one. A name stands for what the target says; a dimension of 0, which a Reshape copies instead, aside.
+bool ShapeReshapes(Model& model) {
+  Graph& graph = model.graph;
+  ShapeValues values(graph, model.OpsetOf(""));
+  std::vector<std::pair<ValueId, Shape>> found;
+  for (NodeId n : graph.AllNodes()) {
+    const Node& node = graph.node(n);
+    if (!IsOp(node, "Reshape") || OutputOf(node, 0) == kNoValue || graph.value(node.outputs[0]).shape) continue;
+    const ShapeValue* target = values.Of(InputOf(node, 1));
+    if (target == nullptr || target->scalar) continue;
+    Shape shape(target->elements.size());
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (!target->elements[i]) continue;
+      const auto number = target->elements[i]->number();
+      if (number && *number > 0) shape[i].value = *number;  // 0 may copy, -1 is what is left
+      if (const auto symbol = target->elements[i]->symbol(); symbol && (*symbol)[0] != '\x01')
+        shape[i].symbol = *symbol;
+    }
+    found.emplace_back(node.outputs[0], std::move(shape));
+  }
+  for (auto& [value, shape] : found) graph.value(value).shape = std::move(shape);
+  return !found.empty();
+}
+
+// Infers shapes as if for the first time, since what was inferred of a value before is never made more precise; then
+// takes back what was known better, say from the file.
+Status InferAnew(Model& model) {
+  std::vector<std::pair<ValueId, Shape>> before;
+  for (ValueId v = 0; v < model.graph.value_count(); ++v) {
+    Value& value = model.graph.value(v);
+    if (value.removed || value.producer == kNoNode || value.constant || !value.shape) continue;
+    if (value.region == kMainRegion && IsRegionOutput(model.graph, v)) continue;  // what the model promises
+    before.emplace_back(v, *std::exchange(value.shape, std::nullopt));
+  }
+  RETURN_IF_ERROR(InferShapes(model));
+  bool taken = false;
+  for (auto& [v, shape] : before) {
+    std::optional<Shape>& now = model.graph.value(v).shape;
+    for (Dim& dim : shape) {
+      if (!dim.known() && !IsNamed(dim)) dim.symbol.clear();
+    }
+    taken = taken || !now;
+    if (!now) now = shape;
+    if (now->size() != shape.size()) continue;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      Dim& dim = (*now)[i];
+      if (dim.known() || (IsNamed(dim) && !shape[i].known()) || (!shape[i].known() && !IsNamed(shape[i]))) continue;
+      dim = shape[i];
+      taken = true;
+    }
+  }
+  if (taken) RETURN_IF_ERROR(InferShapes(model));
+  for (int round = 0; round < kReshapeRounds && ShapeReshapes(model); ++round) RETURN_IF_ERROR(InferShapes(model));
+  return OkStatus();
 }
 
 class Driver {
@@ -150,7 +214,7 @@ class Driver {
       RETURN_IF_ERROR(WithContext(Verify(f.body), std::string(pass.name)));
     }
     ImportMicrosoft(model_);
-    return WithContext(InferShapes(model_), std::string(pass.name));
+    return WithContext(InferAnew(model_), std::string(pass.name));
   }
 
   Model& model_;

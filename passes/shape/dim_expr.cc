@@ -91,6 +91,11 @@ std::optional<DimExpr> DimExpr::Quotient(const DimExpr& a, const DimExpr& b) {
   return out;
 }
 
+std::optional<std::string> DimExpr::symbol() const {
+  if (terms_.size() != 1 || terms_.begin()->second != 1 || terms_.begin()->first.size() != 1) return std::nullopt;
+  return terms_.begin()->first[0];
+}
+
 std::string DimExpr::Key() const {
   std::string key;
   for (const auto& [monomial, coefficient] : terms_) {

@@ -17,6 +17,8 @@ class DimExpr {
   static DimExpr Symbol(std::string name);
 
   std::optional<int64_t> number() const;
+  // The name, when it is nothing but one symbol.
+  std::optional<std::string> symbol() const;
   // Surely >= 0 (or >= 1), whatever the symbols are.
   bool AtLeast(int64_t bound) const;
 
