@@ -1,8 +1,8 @@
 #include "libquant/lint/foldable.h"
 
 #include <algorithm>
-#include <set>
-#include <string_view>
+
+#include "libquant/ops/random.h"
 
 namespace quant {
 namespace {
@@ -13,12 +13,6 @@ bool ReadsShapeOnly(const Node& node) { return node.op_type == "Shape" || node.o
 
 }  // namespace
 
-bool DrawsRandomNumbers(const Node& node) {
-  static const std::set<std::string_view> ops = {"RandomNormal",      "RandomNormalLike", "RandomUniform",
-                                                 "RandomUniformLike", "Bernoulli",        "Multinomial"};
-  return IsStandard(node) && ops.contains(node.op_type);
-}
-
 std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version) {
   std::vector<bool> known(static_cast<size_t>(graph.value_count()), false);
   for (ValueId v = 0; v < graph.value_count(); ++v) {
@@ -28,7 +22,7 @@ std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version) {
   std::vector<bool> out(static_cast<size_t>(graph.node_count()), false);
   for (NodeId n : graph.AllNodes()) {
     const Node& node = graph.node(n);
-    if (!IsStandard(node) || !BodiesOf(node).empty() || DrawsRandomNumbers(node)) continue;
+    if (!IsStandard(node) || !BodiesOf(node).empty() || DrawsRandomNumbers(node.domain, node.op_type)) continue;
     const bool shape_only = ReadsShapeOnly(node);
     const bool folds = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
       if (v == kNoValue || known[static_cast<size_t>(v)]) return true;

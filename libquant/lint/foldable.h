@@ -9,9 +9,6 @@
 
 namespace quant {
 
-// RandomNormal and its like, Bernoulli, Multinomial.
-bool DrawsRandomNumbers(const Node& node);
-
 // By node id. A constant that callers may override (from IR version 4 on, one that is an input too) is none; the shape
 // of a value whose dims are known is one.
 std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version);

@@ -6,6 +6,7 @@
 #include "libquant/lint/foldable.h"
 #include "libquant/lint/rules.h"
 #include "libquant/model/expand_operators.h"
+#include "libquant/ops/random.h"
 
 namespace quant {
 namespace {
@@ -110,7 +111,8 @@ void LintTraining(const Model& model, std::vector<Finding>& out) {
     const std::string reason = TrainingReason(*placed.graph, node, model.OpsetOf(""));
     const std::string label = placed.graph->NodeLabel(placed.id);
     if (!reason.empty()) training.push_back(fmt::format("{} ({}: {})", label, node.op_type, reason));
-    if (DrawsRandomNumbers(node)) random.push_back(fmt::format("{} ({})", label, OperatorName(node)));
+    if (DrawsRandomNumbers(node.domain, node.op_type))
+      random.push_back(fmt::format("{} ({})", label, OperatorName(node)));
   }
   if (!training.empty()) {
     out.push_back(Finding::Of(FindingId::kOpTraining, Count(training.size(), "node") + " of training", training));

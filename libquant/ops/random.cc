@@ -3,9 +3,12 @@
 // bits of `seed` as a float (0 when there is none). So a node always makes the same numbers, also in each turn of a
 // Loop.
 //   uniform u in [0, 1): a number's upper bits        normal: sqrt(-2 log(1 - u1)) cos(2 pi u2)
+#include "libquant/ops/random.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "libquant/base/checked.h"
@@ -178,5 +181,12 @@ NIBBLE_RANDOM(RandomNormalLike, 1, 1, "The same, with an input's shape")
 NIBBLE_RANDOM(RandomUniform, 1, 0, "Uniformly distributed numbers; the same for the same seed")
 NIBBLE_RANDOM(RandomUniformLike, 1, 1, "The same, with an input's shape")
 #undef NIBBLE_RANDOM
+
+bool DrawsRandomNumbers(std::string_view domain, std::string_view op_type) {
+  constexpr std::string_view kNames[] = {"RandomNormal",      "RandomNormalLike", "RandomUniform",
+                                         "RandomUniformLike", "Bernoulli",        "Multinomial"};
+  const bool own = domain.empty() || domain == "ai.onnx";
+  return own && std::find(std::begin(kNames), std::end(kNames), op_type) != std::end(kNames);
+}
 
 }  // namespace quant

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "libquant/ops/find_kernel.h"
+#include "libquant/ops/random.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 
@@ -20,14 +21,11 @@ namespace {
 
 constexpr int64_t kMaxTensorBytes = 1024;
 
-constexpr std::string_view kKept[] = {
-    "RandomNormal", "RandomNormalLike", "RandomUniform",  "RandomUniformLike", "Multinomial",          "Bernoulli",
-    "Dropout",      "DequantizeLinear", "QuantizeLinear", "Constant",          "DynamicQuantizeLinear"};
-
 bool IsKept(const PassContext& context, const Node& node) {
-  if (std::find(std::begin(kKept), std::end(kKept), node.op_type) != std::end(kKept)) return true;
+  if (IsOp(node, "Constant") || IsOp(node, "Dropout") || DrawsRandomNumbers(node.domain, node.op_type)) return true;
   const OpDef* op = FindKernel(node.domain, node.op_type, context.opset(node.domain));
   if (op == nullptr || RunsBodies(*op) || !BodiesOf(node).empty()) return true;
+  if (std::holds_alternative<Quantizer>(op->role)) return true;
   return IsOp(node, "BatchNormalization") && node.attributes.Int("training_mode", 0) != 0;
 }
 

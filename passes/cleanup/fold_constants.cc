@@ -9,15 +9,12 @@
 
 #include "libquant/ops/evaluate.h"
 #include "libquant/ops/find_kernel.h"
+#include "libquant/ops/random.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 
 namespace quant {
 namespace {
-
-constexpr std::string_view kKept[] = {
-    "RandomNormal", "RandomNormalLike", "RandomUniform",    "RandomUniformLike", "Multinomial",
-    "Bernoulli",    "Dropout",          "DequantizeLinear", "QuantizeLinear",    "DynamicQuantizeLinear"};
 
 // Bytes of the constants that go when the node does.
 int64_t FreedBytes(const Graph& graph, const Node& node) {
@@ -47,8 +44,9 @@ std::optional<GraphEdit> Fold(const PassContext& context, NodeId root) {
   const bool all = std::all_of(node.inputs.begin(), node.inputs.end(),
                                [&](ValueId v) { return v == kNoValue || ConstantOf(graph, v) != nullptr; });
   if (!all) return std::nullopt;
-  if (std::find(std::begin(kKept), std::end(kKept), node.op_type) != std::end(kKept)) return std::nullopt;
+  if (IsOp(node, "Dropout") || DrawsRandomNumbers(node.domain, node.op_type)) return std::nullopt;
   const OpDef* op = FindKernel(node.domain, node.op_type, context.opset(node.domain));
+  if (op != nullptr && std::holds_alternative<Quantizer>(op->role)) return std::nullopt;
   if (op == nullptr || RunsBodies(*op) || op->takes_lists) return context.Miss("it has no kernel for folding");
   const auto bytes = ResultBytes(graph, node);
   const int64_t limit = std::max(context.options().max_constant_bytes, FreedBytes(graph, node));
