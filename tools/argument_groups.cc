@@ -170,6 +170,12 @@ Status InSample(const Status& status, const SampleSource& source, int64_t i) {
                                    "; --dynamic-dim N or --dim NAME=N choose others");
 }
 
+StatusOr<std::unique_ptr<SampleSource>> SampleArgs::OpenOrOneRandom(const Model& model) const {
+  SampleArgs samples = *this;
+  if (!given()) samples.random_ = 1;
+  return samples.Open(model);
+}
+
 std::string SampleArgs::Describe() const {
   return data_ ? "--data " + *data_ : fmt::format("--random {} --seed {}", *random_, seed_);
 }

@@ -45,15 +45,11 @@ class SampleArgs {
   // UsageError for none (when they are needed), both, or an option without effect.
   Status Check(const Args& args, bool needed) const;
   bool given() const { return data_ || random_; }
-  // As if the user had asked for one random sample.
-  static SampleArgs OneRandom() {
-    SampleArgs out;
-    out.random_ = 1;
-    return out;
-  }
   const std::optional<std::string>& data() const { return data_; }
   // The model must outlive the source.
   StatusOr<std::unique_ptr<SampleSource>> Open(const Model& model) const;
+  // The same; one random sample where the user asked for none.
+  StatusOr<std::unique_ptr<SampleSource>> OpenOrOneRandom(const Model& model) const;
   // "--data heldout.npz", "--random 8 --seed 1".
   std::string Describe() const;
 

@@ -90,8 +90,7 @@ class ConvertTool : public Tool {
     RETURN_IF_ERROR(CheckOutputs(files, {&model}, std::nullopt));
     std::optional<SameAnswers> answers;
     if (verify_) {
-      const SampleArgs one = SampleArgs::OneRandom();
-      ASSIGN_OR_RETURN(const auto source, (samples_.given() ? samples_ : one).Open(model));
+      ASSIGN_OR_RETURN(const auto source, samples_.OpenOrOneRandom(model));
       AnswerTolerance tolerance;
       if (!type_.empty()) tolerance.wide = tolerance.half;
       ASSIGN_OR_RETURN(answers, SameAnswers::Of(model, *source, tolerance));

@@ -45,11 +45,7 @@ class FuseTool : public Tool {
     Json json = Json::Object();
     json.Set("schema_version", 1).Set("model", path_).Set("output", output_.path());
     json.Merge(passes_.ToJson(report));
-    if (output_.path()) {
-      ASSIGN_OR_RETURN(const WriteResult written, output_.Write(model, "writing", common_.quiet()));
-      text += fmt::format("written: {}, {}\n", *output_.path(), Bytes(written.model_bytes + written.data_bytes));
-      json.Set("bytes", written.model_bytes + written.data_bytes);
-    }
+    RETURN_IF_ERROR(output_.WriteAndReport(model, common_.quiet(), text, json));
     json.Set("peak_rss_bytes", PeakResidentBytes());
     return common_.Emit(text, json);
   }

@@ -2,6 +2,7 @@
 
 #include "libquant/model/check.h"
 #include "tools/progress.h"
+#include "tools/units.h"
 
 namespace quant {
 
@@ -29,6 +30,15 @@ StatusOr<WriteResult> OutputArgs::Write(const Model& model, const std::string& d
   Progress progress(doing, quiet);
   write.progress = [&progress](int64_t done, int64_t total) { progress.Update(done, total); };
   return WriteModel(model, *output_, write);
+}
+
+Status OutputArgs::WriteAndReport(const Model& model, bool quiet, std::string& text, Json& json) const {
+  if (!output_) return OkStatus();
+  ASSIGN_OR_RETURN(const WriteResult written, Write(model, "writing", quiet));
+  const int64_t bytes = written.model_bytes + written.data_bytes;
+  text += fmt::format("written: {}, {}\n", *output_, Bytes(bytes));
+  json.Set("bytes", bytes);
+  return OkStatus();
 }
 
 }  // namespace quant

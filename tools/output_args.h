@@ -7,6 +7,7 @@
 
 #include "libquant/model/write.h"
 #include "tools/args.h"
+#include "tools/json.h"
 
 namespace quant {
 
@@ -19,6 +20,8 @@ class OutputArgs {
   std::vector<std::string> Files() const;
   // Checks the model and writes it. `doing` heads the line of progress. BugError when the model is not valid.
   StatusOr<WriteResult> Write(const Model& model, const std::string& doing, bool quiet) const;
+  // Writes the model where -o is given, and adds what was written to a tool's text and JSON.
+  Status WriteAndReport(const Model& model, bool quiet, std::string& text, Json& json) const;
 
  private:
   std::optional<std::string> output_;

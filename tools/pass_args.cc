@@ -99,8 +99,7 @@ StatusOr<DriverReport> PassArgs::Run(Model& model, const std::vector<const Pass*
   }
   std::optional<SameAnswers> answers;
   if (verify_) {
-    const SampleArgs one = SampleArgs::OneRandom();
-    ASSIGN_OR_RETURN(const auto source, (samples_.given() ? samples_ : one).Open(model));
+    ASSIGN_OR_RETURN(const auto source, samples_.OpenOrOneRandom(model));
     ASSIGN_OR_RETURN(answers, SameAnswers::Of(model, *source));
     options.verify = [&answers](const Model& now) { return answers->Check(now); };
   }
