@@ -7,7 +7,7 @@
 
 #include "libquant/model/check.h"
 #include "passes/match.h"
-#include "passes/shape/shape_values.h"
+#include "passes/shape/infer_anew.h"
 
 namespace quant {
 namespace {
@@ -33,69 +33,6 @@ void ImportMicrosoft(Model& model) {
     if (!known) f.opsets.emplace_back(kMicrosoft, 1);
   }
   if (used && model.OpsetOf(kMicrosoft) == 0) model.SetOpset(kMicrosoft, 1);
-}
-
-// What inference calls a dimension that has no name in the file. It names them anew each time.
-bool IsNamed(const Dim& dim) { return !dim.symbol.empty() && dim.symbol.substr(0, 5) != "unk__"; }
-
-// Each round gives shapes to what lies behind Reshapes whose targets depend on shapes found in the round before.
-constexpr int kReshapeRounds = 8;
-
-// Gives the results of Reshapes the dimensions that are known of their computed targets, where inference knows nothing.
-// Whether any got one. A name stands for what the target says; a dimension of 0, which a Reshape copies instead, aside.
-bool ShapeReshapes(Model& model) {
-  Graph& graph = model.graph;
-  ShapeValues values(graph, model.OpsetOf(""));
-  std::vector<std::pair<ValueId, Shape>> found;
-  for (NodeId n : graph.AllNodes()) {
-    const Node& node = graph.node(n);
-    if (!IsOp(node, "Reshape") || OutputOf(node, 0) == kNoValue || graph.value(node.outputs[0]).shape) continue;
-    const ShapeValue* target = values.Of(InputOf(node, 1));
-    if (target == nullptr || target->scalar) continue;
-    Shape shape(target->elements.size());
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (!target->elements[i]) continue;
-      const auto number = target->elements[i]->number();
-      if (number && *number > 0) shape[i].value = *number;  // 0 may copy, -1 is what is left
-      if (const auto symbol = target->elements[i]->symbol(); symbol && (*symbol)[0] != '\x01')
-        shape[i].symbol = *symbol;
-    }
-    found.emplace_back(node.outputs[0], std::move(shape));
-  }
-  for (auto& [value, shape] : found) graph.value(value).shape = std::move(shape);
-  return !found.empty();
-}
-
-// Infers shapes as if for the first time, since what was inferred of a value before is never made more precise; then
-// takes back what was known better, say from the file.
-Status InferAnew(Model& model) {
-  std::vector<std::pair<ValueId, Shape>> before;
-  for (ValueId v = 0; v < model.graph.value_count(); ++v) {
-    Value& value = model.graph.value(v);
-    if (value.removed || value.producer == kNoNode || value.constant || !value.shape) continue;
-    if (value.region == kMainRegion && IsRegionOutput(model.graph, v)) continue;  // what the model promises
-    before.emplace_back(v, *std::exchange(value.shape, std::nullopt));
-  }
-  RETURN_IF_ERROR(InferShapes(model));
-  bool taken = false;
-  for (auto& [v, shape] : before) {
-    std::optional<Shape>& now = model.graph.value(v).shape;
-    for (Dim& dim : shape) {
-      if (!dim.known() && !IsNamed(dim)) dim.symbol.clear();
-    }
-    taken = taken || !now;
-    if (!now) now = shape;
-    if (now->size() != shape.size()) continue;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      Dim& dim = (*now)[i];
-      if (dim.known() || (IsNamed(dim) && !shape[i].known()) || (!shape[i].known() && !IsNamed(shape[i]))) continue;
-      dim = shape[i];
-      taken = true;
-    }
-  }
-  if (taken) RETURN_IF_ERROR(InferShapes(model));
-  for (int round = 0; round < kReshapeRounds && ShapeReshapes(model); ++round) RETURN_IF_ERROR(InferShapes(model));
-  return OkStatus();
 }
 
 class Driver {
@@ -129,14 +66,14 @@ class Driver {
     const auto begin = std::chrono::steady_clock::now();
     const int nodes = CountNodes(model_);
     if (report_.rounds == 1) out.nodes_before = nodes;
-    Model before = model_;  // payloads are shared
+    before_.reset();
     ASSIGN_OR_RETURN(const int changes, Change(*out.pass));
     if (changes > 0) {
       RETURN_IF_ERROR(Settle(*out.pass));
       ASSIGN_OR_RETURN(const auto wrong, Wrong());
       if (wrong) {
         out.undone = *wrong;
-        model_ = std::move(before);
+        model_ = *std::move(before_);
       }
     }
     out.nodes_after = CountNodes(model_);
@@ -160,6 +97,7 @@ class Driver {
 
   // In the graph and in every function.
   StatusOr<int> Change(const Pass& pass) {
+    if (pass.rule == nullptr) before_ = model_;  // payloads are shared
     if (pass.run_model != nullptr) {
       return pass.run_model(PassContext(model_, model_.graph, model_.opsets, options_.pass), model_);
     }
@@ -186,6 +124,7 @@ class Driver {
           context.on_miss = [&](std::string reason) { Missed(pass, graph, node, std::move(reason)); };
         const std::optional<GraphEdit> edit = pass.rule(context, node);
         if (!edit) continue;
+        if (!before_) before_ = model_;
         RETURN_IF_ERROR(WithContext(edit->ApplyTo(graph), std::string(pass.name)));
         graph.RemoveUnused();
         again = true;
@@ -220,7 +159,8 @@ class Driver {
   Model& model_;
   const DriverOptions& options_;
   DriverReport report_;
-  bool loads_ = true;  // shapes agreed with what runtimes check before any pass
+  std::optional<Model> before_;  // the pass that runs, once it changes something
+  bool loads_ = true;            // shapes agreed with what runtimes check before any pass
   std::set<std::tuple<std::string, std::string, std::string>> seen_;
 };
 

@@ -8,6 +8,7 @@
 #include "libquant/model/kept_dims.h"
 #include "passes/shape/dim_name.h"
 #include "passes/shape/fix_input.h"
+#include "passes/shape/infer_anew.h"
 
 namespace quant {
 namespace {
@@ -197,26 +198,13 @@ Status CheckSizes(const Graph& graph) {
   return OkStatus();
 }
 
-// Shapes that nodes give their outputs, by value.
-using Shapes = std::map<ValueId, Shape>;
-
-Shapes ForgetShapes(Graph& graph) {
-  Shapes declared;
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    Value& value = graph.value(v);
-    if (value.removed || value.producer == kNoNode || value.constant || !value.shape) continue;
-    declared.emplace(v, *std::exchange(value.shape, std::nullopt));
-  }
-  return declared;
-}
-
 bool IsOwnFunction(const Model& model, const Node& node) {
   return std::any_of(model.functions.begin(), model.functions.end(),
                      [&](const Function& f) { return f.domain == node.domain && f.name == node.op_type; });
 }
 
 // Of operators that inference knows nothing about, the file's word is all there is. Whether any was taken.
-bool TrustForeign(Model& model, const Shapes& declared) {
+bool TrustForeign(Model& model, const NodeShapes& declared) {
   bool any = false;
   for (const auto& [v, shape] : declared) {
     Value& value = model.graph.value(v);
@@ -248,7 +236,7 @@ StatusOr<BoundDims> BindDims(Model& model, const DimRequest& request) {
     const Value& value = changed.graph.value(v);
     if (value.shape && value.producer != kNoNode) out.outputs[value.name] = *value.shape;
   }
-  const Shapes declared = ForgetShapes(changed.graph);
+  const NodeShapes declared = ForgetShapes(changed.graph, false);
   RETURN_IF_ERROR(InferShapes(changed));
   if (TrustForeign(changed, declared)) RETURN_IF_ERROR(InferShapes(changed));
   model = std::move(changed);

@@ -2,8 +2,7 @@
 // whatever passes run in between:
 //
 //   BindDims         names and inputs become numbers, wherever a shape names them; shapes of inner values and of
-//   outputs
-//                    are cleared and inferred again, so that nothing an exporter left behind stays
+//                    outputs are cleared and inferred again, so that nothing an exporter left behind stays
 //   KeepDeclared     what the file said about outputs comes back where inference still has no number
 #pragma once
 
