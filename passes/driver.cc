@@ -126,7 +126,7 @@ class Driver {
         if (!edit) continue;
         if (!before_) before_ = model_;
         RETURN_IF_ERROR(WithContext(edit->ApplyTo(graph), std::string(pass.name)));
-        graph.RemoveUnused();
+        graph.RemoveOrphans();
         again = true;
         if (++changes >= limit) break;
         if (changes > bound) return BugError("pass {} does not come to an end", pass.name);

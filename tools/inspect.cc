@@ -45,9 +45,6 @@ std::vector<Offer> MakeOffers(const Model& model) {
   return offers;
 }
 
-// Shape inference names dimensions that it knows nothing of "unk__N".
-bool HasName(const Dim& d) { return !d.symbol.empty() && d.symbol.rfind("unk__", 0) != 0; }
-
 std::string ShapeText(const Value& value) {
   if (!value.shape) return "unknown";
   Shape shape = *value.shape;

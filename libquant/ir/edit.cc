@@ -138,6 +138,10 @@ Status GraphEdit::ApplyTo(Graph& graph, std::vector<ValueId>* made) const {
       std::swap(graph.value(old).name, graph.value(to).name);
       std::swap(graph.value(old).info_extra, graph.value(to).info_extra);
       std::swap(graph.value(old).has_info, graph.value(to).has_info);
+      // It is the same tensor, and what the model says of an output stays.
+      if (graph.value(old).shape && (names_output || !graph.value(to).shape)) {
+        graph.value(to).shape = graph.value(old).shape;
+      }
     }
   }
   for (NodeId n : removed_) graph.RemoveNode(n);

@@ -50,6 +50,7 @@ RegionId Graph::AddRegion(RegionId parent, NodeId owner) {
 ValueId Graph::AddValue(Value value) {
   names_.insert(value.name);
   values_.push_back(std::move(value));
+  unread_.push_back(value_count() - 1);
   return value_count() - 1;
 }
 
@@ -85,6 +86,7 @@ NodeId Graph::AddNode(Node n) {
     value(n.outputs[i]).producer = id;
     value(n.outputs[i]).output_index = static_cast<int32_t>(i);
   }
+  places_.push_back(region(n.region).nodes.size());
   region(n.region).nodes.push_back(id);
   nodes_.push_back(std::move(n));
   return id;
@@ -104,6 +106,7 @@ void Graph::DropUse(ValueId v, Use use) {
   auto& uses = value(v).uses;
   auto it = std::find(uses.begin(), uses.end(), use);
   if (it != uses.end()) uses.erase(it);
+  if (uses.empty()) unread_.push_back(v);
 }
 
 void Graph::SetInput(NodeId n, int32_t index, ValueId v) {
@@ -153,13 +156,32 @@ void Graph::RemoveNode(NodeId id) {
   }
   n.removed = true;
   auto& order = region(n.region).nodes;
-  order.erase(std::find(order.begin(), order.end(), id));
+  order.erase(order.begin() + static_cast<ptrdiff_t>(PlaceOf(id)));
+}
+
+size_t Graph::PlaceOf(NodeId id) {
+  const auto& order = region(node(id).region).nodes;
+  const auto at = [&](ptrdiff_t i) { return i >= 0 && i < std::ssize(order) && order[static_cast<size_t>(i)] == id; };
+  const auto noted = static_cast<ptrdiff_t>(places_[static_cast<size_t>(id)]);
+  // Edits go through the order from front to back, so neighbours have moved by about the same.
+  const ptrdiff_t guess = std::clamp<ptrdiff_t>(noted + drift_, 0, std::ssize(order) - 1);
+  ptrdiff_t away = 0;
+  while (!at(guess + away) && !at(guess - away) && away < std::ssize(order)) ++away;
+  const ptrdiff_t found = at(guess + away) ? guess + away : guess - away;
+  drift_ = found - noted;
+  return static_cast<size_t>(found);
+}
+
+void Graph::NotePlaces(const Region& r) {
+  for (size_t i = 0; i < r.nodes.size(); ++i) places_[static_cast<size_t>(r.nodes[i])] = i;
 }
 
 void Graph::MoveBefore(NodeId id, NodeId before) {
   auto& order = region(node(id).region).nodes;
-  order.erase(std::find(order.begin(), order.end(), id));
-  order.insert(std::find(order.begin(), order.end(), before), id);
+  order.erase(order.begin() + static_cast<ptrdiff_t>(PlaceOf(id)));
+  const size_t place = PlaceOf(before);
+  order.insert(order.begin() + static_cast<ptrdiff_t>(place), id);
+  places_[static_cast<size_t>(id)] = place;
 }
 
 std::string Graph::FreshName(std::string_view hint) {
@@ -173,6 +195,23 @@ std::string Graph::FreshName(std::string_view hint) {
   return name;
 }
 
+bool Graph::IsUnused(const Node& n) const {
+  return !n.outputs.empty() && std::all_of(n.outputs.begin(), n.outputs.end(),
+                                           [&](ValueId v) { return v == kNoValue || value(v).uses.empty(); });
+}
+
+int Graph::RemoveOrphans() {
+  int removed = 0;
+  while (!unread_.empty()) {
+    const Value& v = value(unread_.back());
+    unread_.pop_back();
+    if (v.removed || v.producer == kNoNode || !IsUnused(node(v.producer))) continue;
+    RemoveNode(v.producer);
+    ++removed;
+  }
+  return removed;
+}
+
 int Graph::RemoveUnused() {
   int removed = 0;
   bool again = true;
@@ -180,11 +219,7 @@ int Graph::RemoveUnused() {
     again = false;
     std::vector<NodeId> order = AllNodes();
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
-      const Node& n = node(*it);
-      if (n.removed || n.outputs.empty()) continue;
-      const bool used = std::any_of(n.outputs.begin(), n.outputs.end(),
-                                    [&](ValueId v) { return v != kNoValue && !value(v).uses.empty(); });
-      if (used) continue;
+      if (node(*it).removed || !IsUnused(node(*it))) continue;
       RemoveNode(*it);
       ++removed;
       again = true;
@@ -199,7 +234,10 @@ int Graph::RemoveUnused() {
       ++removed;
       return true;
     });
+    NotePlaces(r);
   }
+  unread_.clear();
+  drift_ = 0;
   return removed;
 }
 
@@ -252,6 +290,7 @@ Status Graph::SortTopologically() {
       }
     }
     r.nodes = std::move(sorted);
+    NotePlaces(r);
   }
   return OkStatus();
 }

@@ -124,8 +124,11 @@ class Graph {
   std::string FreshName(std::string_view hint);
 
   // Removes nodes without a used output and constants without a use, bodies included, until none is left.
-  // Graph inputs stay. Returns what it removed.
+  // Graph inputs stay. Returns what it removed. Walks the whole graph.
   int RemoveUnused();
+  // Removes the nodes that RemoveUnused would, looking only where a value lost its last reader or was added since the
+  // last call of either: after one edit its time does not grow with the graph. Constants stay for RemoveUnused.
+  int RemoveOrphans();
 
   // Puts each region's nodes in topological order, keeping the given order where it is one already.
   // DataError naming a node when there is a cycle.
@@ -134,11 +137,18 @@ class Graph {
  private:
   void AddUse(ValueId value, Use use);
   void DropUse(ValueId value, Use use);
+  bool IsUnused(const Node& node) const;
+  // Where a node stands in its region's order. Looks around where it stood when that was last known.
+  size_t PlaceOf(NodeId id);
+  void NotePlaces(const Region& region);
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<Region> regions_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int> numbers_;  // last one that FreshName gave to a hint
+  std::vector<ValueId> unread_;                   // may have no reader: what RemoveOrphans looks at
+  std::vector<size_t> places_;                    // by node: its place when last known
+  ptrdiff_t drift_ = 0;                           // how far the node that was last looked for had moved from its own
 };
 
 // The bodies a node's attributes hold, in order.

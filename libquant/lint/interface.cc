@@ -2,6 +2,7 @@
 #include <set>
 
 #include "libquant/lint/rules.h"
+#include "libquant/model/check.h"
 
 namespace quant {
 namespace {
@@ -32,9 +33,6 @@ void LintOpsets(const Model& model, const LintOptions& options, std::vector<Find
   out.push_back(
       Finding::Of(FindingId::kOpsetUnused, Count(unused.size(), "opset") + " imported, used by no node", unused));
 }
-
-// Shape inference names dimensions that it knows nothing of "unk__N".
-bool HasName(const Dim& d) { return !d.symbol.empty() && d.symbol.rfind("unk__", 0) != 0; }
 
 // "x: batch x 3 x ?".
 std::string InputText(const Value& value) {

@@ -72,13 +72,19 @@ void FillMissingShapes(onnx::GraphProto* graph) {
   }
 }
 
-// A value's type as found; what was known and is still unknown to inference stays.
+// A value's type as found; what was known and is still unknown to inference stays, names of dimensions included.
 void Take(const onnx::ValueInfoProto& info, Value& value) {
   DType dtype = DType::kUndefined;
   std::optional<Shape> shape;
   TypeFromProto(info.type(), &dtype, &shape);
   if (dtype != DType::kUndefined) value.dtype = dtype;
-  if (shape) value.shape = std::move(shape);
+  if (!shape) return;
+  for (size_t i = 0; value.shape && value.shape->size() == shape->size() && i < shape->size(); ++i) {
+    const Dim& before = (*value.shape)[i];
+    Dim& after = (*shape)[i];
+    if (!after.known() && !HasName(after) && HasName(before)) after = before;
+  }
+  value.shape = std::move(shape);
 }
 
 void TakeTypes(const onnx::GraphProto& proto, Graph& graph, RegionId region) {
@@ -112,6 +118,8 @@ void TakeTypes(const onnx::GraphProto& proto, Graph& graph, RegionId region) {
 }
 
 }  // namespace
+
+bool HasName(const Dim& dim) { return !dim.symbol.empty() && dim.symbol.rfind("unk__", 0) != 0; }
 
 Status CheckModel(const Model& model) {
   RegisterSchemas();

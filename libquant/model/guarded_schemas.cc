@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "libquant/model/shape_arithmetic.h"
+
 namespace quant {
 namespace {
 
@@ -120,22 +122,27 @@ class Guarded : public onnx::ISchemaRegistry {
   const onnx::OpSchema* GetSchema(const std::string& key, const int version,
                                   const std::string& domain = onnx::ONNX_DOMAIN) const override {
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Instance()->GetSchema(key, version, domain);
-    const Guard guard = schema == nullptr ? nullptr : GuardOf(key, domain);
-    if (guard == nullptr) return schema;
+    if (schema == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     std::unique_ptr<onnx::OpSchema>& copy = copies_[schema];
-    if (copy == nullptr) {
-      copy = std::make_unique<onnx::OpSchema>(*schema);
-      copy->TypeAndShapeInferenceFunction(
-          [guard, infer = schema->GetTypeAndShapeInferenceFunction()](onnx::InferenceContext& context) {
-            guard(context);
-            infer(context);
-          });
-    }
+    if (copy == nullptr) copy = Copy(*schema, GuardOf(key, domain));
     return copy.get();
   }
 
  private:
+  static std::unique_ptr<onnx::OpSchema> Copy(const onnx::OpSchema& schema, Guard guard) {
+    auto copy = std::make_unique<onnx::OpSchema>(schema);
+    const bool is_reshape = schema.domain() == onnx::ONNX_DOMAIN && schema.Name() == "Reshape";
+    copy->TypeAndShapeInferenceFunction(
+        [guard, &schema, computes_target = is_reshape && schema.SinceVersion() >= 5](onnx::InferenceContext& context) {
+          if (guard != nullptr) guard(context);
+          if (computes_target) return InferReshape(schema, context);
+          schema.GetTypeAndShapeInferenceFunction()(context);
+        });
+    copy->PartialDataPropagationFunction(PropagationOf(schema));
+    return copy;
+  }
+
   mutable std::mutex mutex_;
   mutable std::map<const onnx::OpSchema*, std::unique_ptr<onnx::OpSchema>> copies_;
 };

@@ -80,6 +80,67 @@ TEST_CASE("removing a node frees what its bodies captured") {
   CHECK(m.g.main().initializers.empty());
 }
 
+TEST_CASE("what lost its last reader goes, and only that") {
+  Graph g;
+  const auto make = [&](const char* name, ValueId x) {
+    Value value;
+    value.name = name;
+    const ValueId out = g.AddValue(std::move(value));
+    Node node;
+    node.name = name;
+    node.op_type = "Neg";
+    node.inputs = {x};
+    node.outputs = {out};
+    g.AddNode(std::move(node));
+    return out;
+  };
+  Value input;
+  input.name = "x";
+  input.is_input = true;
+  const ValueId x = g.AddValue(std::move(input));
+  g.main().inputs.push_back(x);
+  std::vector<ValueId> chain = {x};
+  for (const char* name : {"a", "b", "c", "d", "e"}) chain.push_back(make(name, chain.back()));
+  g.AddOutput(kMainRegion, chain.back());
+  CHECK(g.RemoveOrphans() == 0);
+  g.SetInput(g.value(chain[4]).producer, 0, x);  // d reads x: a, b, c have no reader any more
+  CHECK(g.RemoveOrphans() == 3);
+  CHECK(Verify(g).ok());
+  CHECK(g.main().nodes == std::vector<NodeId>{g.value(chain[4]).producer, g.value(chain[5]).producer});
+  CHECK(g.RemoveUnused() == 0);
+}
+
+TEST_CASE("nodes are found in an order that has changed since it was noted") {
+  Graph g;
+  const auto node = [&] {
+    Node n;
+    n.op_type = "Nothing";
+    return g.AddNode(std::move(n));
+  };
+  std::vector<NodeId> order;
+  for (int i = 0; i < 50; ++i) order.push_back(node());
+  uint32_t random = 7;
+  for (int i = 0; i < 2000; ++i) {
+    random = random * 1664525 + 1013904223;
+    const size_t from = (random >> 8) % order.size();
+    const size_t to = (random >> 20) % order.size();
+    if (from == to) continue;
+    const NodeId moved = order[from];
+    const NodeId before = order[to];
+    g.MoveBefore(moved, before);
+    order.erase(order.begin() + static_cast<ptrdiff_t>(from));
+    order.insert(std::find(order.begin(), order.end(), before), moved);
+    REQUIRE(g.main().nodes == order);
+  }
+  while (order.size() > 1) {
+    random = random * 1664525 + 1013904223;
+    const size_t at = (random >> 8) % order.size();
+    g.RemoveNode(order[at]);
+    order.erase(order.begin() + static_cast<ptrdiff_t>(at));
+    REQUIRE(g.main().nodes == order);
+  }
+}
+
 TEST_CASE("sorting keeps a sorted order and mends another") {
   WithBody m;
   const auto before = m.g.main().nodes;

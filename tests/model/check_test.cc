@@ -33,6 +33,27 @@ TEST_CASE("an output without a shape is no fault") {
   CHECK(ToString(*Named(model, "y").shape) == "N x 4");
 }
 
+TEST_CASE("a computed target of Reshape names dimensions at any opset, where 0 copies the same one") {
+  for (const int opset : {7, 12, 13, 14, 21}) {
+    CAPTURE(opset);
+    Model model = Parse(fmt::format(
+        "<ir_version: 8, opset_import: [\"\": {}]>\n"
+        "g (float[batch,seq,8] x) => (float[p,q,r,o] y, float[k,l,m] z) <int64[1] i0 = {{0}}, int64[1] i1 = {{1}}, "
+        "int64[1] two = {{2}}, int64[1] four = {{4}}, int64[1] eight = {{8}}> {{\n"
+        "  s = Shape(x) b = Gather<axis = 0>(s, i0) q = Gather<axis = 0>(s, i1)\n"
+        "  t = Concat<axis = 0>(b, q, two, four) y_ = Reshape(x, t) y = Relu(y_)\n"
+        "  u = Concat<axis = 0>(q, b, eight) z_ = Reshape(x, u) z = Relu(z_) }}",
+        opset));
+    REQUIRE(InferShapes(model).ok());
+    CHECK(ToString(*Named(model, "y_").shape) == "batch x seq x 2 x 4");
+    const Shape& swapped = *Named(model, "z_").shape;
+    CHECK_FALSE(HasName(swapped[0]));
+    CHECK_FALSE(HasName(swapped[1]));
+    CHECK(swapped[2].value == 8);
+    CHECK(ToString(*Named(model, "z").shape) == "k x l x 8");
+  }
+}
+
 TEST_CASE("a wrong attribute is") {
   Model model =
       Parse("<ir_version: 8, opset_import: [\"\": 17]>\ng (float[4] x) => (float[4] y) { y = Relu<axis = 1>(x) }");
