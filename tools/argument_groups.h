@@ -13,7 +13,7 @@
 #include "libquant/ir/graph.h"
 #include "libquant/report/gate.h"
 #include "tools/args.h"
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 namespace quant {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libquant/base/file.h"
+#include "libquant/base/version.h"
 #include "tools/tool.h"
 #include "tools/units.h"
 
@@ -80,7 +81,7 @@ int Main(const std::vector<std::string>& words) {
     return 0;
   }
   if (words[0] == "--version") {
-    Print(stdout, "nibble " NIBBLE_VERSION "\n");
+    Print(stdout, fmt::format("nibble {}\n", NibbleVersion()));
     return 0;
   }
   std::vector<std::string> names;

@@ -7,7 +7,7 @@
 
 #include "libquant/model/write.h"
 #include "tools/args.h"
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 namespace quant {
 

@@ -9,7 +9,7 @@
 #include "passes/driver.h"
 #include "tools/args.h"
 #include "tools/argument_groups.h"
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 namespace quant {
 

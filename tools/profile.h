@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libquant/ir/graph.h"
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 namespace quant {
 

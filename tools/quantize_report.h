@@ -10,7 +10,7 @@
 #include "libquant/model/write.h"
 #include "libquant/report/gate.h"
 #include "passes/quant/weight_quant.h"
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 namespace quant {
 

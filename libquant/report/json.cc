@@ -1,4 +1,4 @@
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
