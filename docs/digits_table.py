@@ -35,11 +35,11 @@ def measure(nibble, net, folder):
         diff = call(nibble, "diff", model, out, "--data", DIGITS / "heldout.npz", "--labels", DIGITS / "labels.npy")
         size = out.stat().st_size
         sqnr = diff["outputs"][0]["sqnr_db"]
-        accuracy = diff["accuracy"]
+        accuracy = diff["task"]
         if not lines:
-            lines.append(f"| float32 | | | {float_bytes:,} | 1.00 | 32 | | {accuracy['reference']:.2%} |")
+            lines.append(f"| float32 | | | {float_bytes:,} | 1.00 | 32 | | {accuracy['reference']['accuracy']:.2%} |")
         lines.append(f"| {weights} | {scheme} | {group} | {size:,} | {size / float_bytes:.2f} | "
-                     f"{made['bits_per_weight']:.2f} | {sqnr:.1f} | {accuracy['candidate']:.2%} |")
+                     f"{made['bits_per_weight']:.2f} | {sqnr:.1f} | {accuracy['candidate']['accuracy']:.2%} |")
     return lines
 
 

@@ -5,26 +5,12 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <numeric>
+#include <set>
+
+#include "libquant/base/nearest_hint.h"
 
 namespace quant {
 namespace {
-
-// Number of single-character edits between two words.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j + 1] + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string Joined(const std::vector<std::string>& words, const char* between) {
   std::string out;
@@ -90,20 +76,6 @@ Status Store(const ArgRow& row, const std::vector<std::string>& values) {
 }
 
 }  // namespace
-
-std::string NearestHint(const std::string& word, const std::vector<std::string>& candidates) {
-  const std::string* best = nullptr;
-  size_t least = word.size() / 3 + 2;
-  for (const std::string& candidate : candidates) {
-    const bool begins = word.size() >= 4 && candidate.compare(0, word.size(), word) == 0;
-    const size_t distance = begins ? 0 : EditDistance(word, candidate);
-    if (distance < least) {
-      least = distance;
-      best = &candidate;
-    }
-  }
-  return best == nullptr ? "" : "; did you mean " + *best + "?";
-}
 
 std::string Wrapped(const std::string& text, size_t indent, size_t width) {
   std::string out;
@@ -224,5 +196,36 @@ Status Args::Parse(const std::vector<std::string>& words) {
 }
 
 bool Args::Given(std::string_view name) const { return std::find(given_.begin(), given_.end(), name) != given_.end(); }
+
+namespace {
+
+// An option's value as text; empty when it has none.
+struct ShowTarget {
+  std::string operator()(const bool* on) const { return *on ? "yes" : ""; }
+  std::string operator()(const std::string* text) const { return *text; }
+  std::string operator()(const std::vector<std::string>* list) const { return Joined(*list, ", "); }
+  template <typename T>
+  std::string operator()(const std::optional<T>* value) const {
+    return *value ? fmt::format("{}", **value) : "";
+  }
+  template <typename T>
+  std::string operator()(const T* value) const {
+    return fmt::format("{}", *value);
+  }
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> Args::Resolved() const {
+  const std::set<std::string> left_out = {"--threads", "--json", "--report", "--quiet"};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const ArgRow& row : rows_) {
+    if (left_out.contains(row.name)) continue;
+    std::string value = std::visit([](auto* target) { return ShowTarget()(target); }, row.target);
+    if (value.empty()) continue;
+    out.emplace_back(IsPositional(row) ? row.name : row.name.substr(2), std::move(value));
+  }
+  return out;
+}
 
 }  // namespace quant

@@ -53,6 +53,9 @@ class Args {
   Status Parse(const std::vector<std::string>& words);
   // After Parse: whether the user gave it.
   bool Given(std::string_view name) const;
+  // What is in force, defaults included: options by their names without dashes. Those that no result depends on
+  // (output of reports, threads) and those that are not set are left out.
+  std::vector<std::pair<std::string, std::string>> Resolved() const;
 
  private:
   ArgRow& Add(const std::string& names, ArgTarget target, std::string help);
@@ -64,8 +67,5 @@ class Args {
 
 // Text in lines of at most `width` columns; lines after the first are indented.
 std::string Wrapped(const std::string& text, size_t indent, size_t width = 100);
-
-// The candidate nearest to `word`, as "; did you mean X?", or "" when none is near.
-std::string NearestHint(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace quant

@@ -67,13 +67,26 @@ void CommonArgs::Declare(Args& args) {
   args.Group("General");
   args.Value("--threads", "N", &threads_, "threads to use; 0, the default, is all cores. Results don't depend on it");
   args.Flag("--json", &json_, "print the report as JSON on standard output instead of tables");
-  args.Value("--report", "FILE.json", &report_, "write the report as JSON to a file as well");
+  if (rendered_) {
+    args.Value("--report", "FILE", &report_,
+               "write the report to a file as well: .json, .html (one page), .md (for a comment on a pull request) or "
+               ".xml (JUnit)");
+  } else {
+    args.Value("--report", "FILE.json", &report_, "write the report as JSON to a file as well");
+  }
   args.Flag("-q,--quiet", &quiet_, "no tables, progress or warnings: errors only");
+}
+
+void CommonArgs::DeclareRendered(Args& args) {
+  rendered_ = true;
+  Declare(args);
 }
 
 Status CommonArgs::Apply() const {
   if (threads_ < 0 || threads_ > kMaxThreads) return UsageError("--threads takes 0 to {}", kMaxThreads);
-  if (report_ && !EndsWith(*report_, ".json")) {
+  if (report_ && rendered_) {
+    RETURN_IF_ERROR(ReportFormatOf(*report_).status());
+  } else if (report_ && !EndsWith(*report_, ".json")) {
     return UsageError("--report {}: the form of a report is told by the file's name, which must end in .json",
                       *report_);
   }
@@ -90,6 +103,37 @@ Status CommonArgs::Emit(const std::string& text, const Json& json) const {
     std::fwrite(shown.data(), 1, shown.size(), stdout);
   }
   return report_ ? WriteFileAtomically(*report_, json.Text()) : OkStatus();
+}
+
+Status CommonArgs::Emit(const Report& report, const Json& process) const {
+  if (json_) {
+    const std::string bytes = ReportJson(report).Merge(process).Text();
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  } else if (!quiet_) {
+    const std::string shown = Printable(ReportText(report));
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
+  }
+  if (!report_) return OkStatus();
+  ASSIGN_OR_RETURN(const ReportFormat format, ReportFormatOf(*report_));
+  return WriteFileAtomically(*report_, RenderReport(report, format));
+}
+
+Status FileList::Add(const std::string& role, const std::optional<std::string>& path) {
+  if (!path) return OkStatus();
+  if (hashed_) {
+    ASSIGN_OR_RETURN(ReportFile file, DescribeFile(role, *path));
+    report_.files.push_back(std::move(file));
+  } else {
+    report_.files.push_back({role, *path, 0, ""});
+  }
+  return OkStatus();
+}
+
+Status FileList::AddModel(const std::string& role, const Model& model) {
+  for (size_t i = 0; i < model.sources.size(); ++i) {
+    RETURN_IF_ERROR(Add(i == 0 ? role : role + " data", model.sources[i]->path()));
+  }
+  return OkStatus();
 }
 
 void CommonArgs::Warn(const std::string& text) const {
@@ -162,14 +206,6 @@ StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) con
   return RandomSamples(*random_, static_cast<uint64_t>(seed_), std::move(inputs), dims);
 }
 
-Status InSample(const Status& status, const SampleSource& source, int64_t i) {
-  const std::string sizes = source.ChosenSizes();
-  Status where = WithContext(status, fmt::format("sample {}", i));
-  if (status.ok() || sizes.empty()) return where;
-  return Status(status.code(), Message(where) + "; sizes of dynamic dimensions were chosen: " + sizes +
-                                   "; --dynamic-dim N or --dim NAME=N choose others");
-}
-
 StatusOr<std::unique_ptr<SampleSource>> SampleArgs::OpenOrOneRandom(const Model& model) const {
   SampleArgs samples = *this;
   if (!given()) samples.random_ = 1;
@@ -215,25 +251,6 @@ Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<c
     }
   }
   return OkStatus();
-}
-
-StatusOr<std::vector<Gate>> ParseGates(const std::vector<std::string>& texts,
-                                       const std::map<std::string, std::string>& unmeasured) {
-  std::vector<Gate> gates;
-  for (const std::string& text : texts) {
-    StatusOr<Gate> gate = ParseGate(text);
-    if (!gate.ok()) return gate.status();
-    const auto hint = unmeasured.find(gate->metric);
-    if (hint != unmeasured.end()) return UsageError("gate '{}': {}", text, hint->second);
-    gates.push_back(*std::move(gate));
-  }
-  return gates;
-}
-
-int64_t SourceBytes(const Model& model) {
-  int64_t sum = 0;
-  for (const auto& file : model.sources) sum += file->size();
-  return sum;
 }
 
 }  // namespace quant

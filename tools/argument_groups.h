@@ -11,9 +11,9 @@
 #include "libquant/data/samples.h"
 #include "libquant/exec/session.h"
 #include "libquant/ir/graph.h"
-#include "libquant/report/gate.h"
-#include "tools/args.h"
 #include "libquant/report/json.h"
+#include "libquant/report/report.h"
+#include "tools/args.h"
 
 namespace quant {
 
@@ -21,10 +21,15 @@ namespace quant {
 class CommonArgs {
  public:
   void Declare(Args& args);
+  // Of a tool that reports a Report: --report writes any of its formats.
+  void DeclareRendered(Args& args);
   // Checks values and sets the number of threads.
   Status Apply() const;
   // Prints the text, or the JSON when asked for, and writes the report file.
   Status Emit(const std::string& text, const Json& json) const;
+  // The same of a report. `process` holds what is said of this process (memory, time): JSON on standard output has it,
+  // files don't, so that they are the same each time.
+  Status Emit(const Report& report, const Json& process) const;
   // "nibble: warning: ..." on stderr, unless quiet.
   void Warn(const std::string& text) const;
   bool quiet() const { return quiet_; }
@@ -35,6 +40,20 @@ class CommonArgs {
   bool quiet_ = false;
   bool json_ = false;
   std::optional<std::string> report_;
+  bool rendered_ = false;
+};
+
+// The files of a report; hashed when it will be written to a file.
+class FileList {
+ public:
+  FileList(Report& report, bool hashed) : report_(report), hashed_(hashed) {}
+  Status Add(const std::string& role, const std::optional<std::string>& path);
+  // The model's file and those its weights are in.
+  Status AddModel(const std::string& role, const Model& model);
+
+ private:
+  Report& report_;
+  bool hashed_;
 };
 
 // --data PATH | --random N --seed S --dynamic-dim N --dim NAME=N.
@@ -63,9 +82,6 @@ class SampleArgs {
   std::vector<std::string> dims_;  // "NAME=N"
 };
 
-// What went wrong in a run of sample `i`; of random samples also which sizes were chosen for them, as others may do.
-Status InSample(const Status& status, const SampleSource& source, int64_t i);
-
 // A session on the model; when operators lack a kernel, the error also says which tools still work.
 StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const Model& model,
                                                  const SessionOptions& options = {});
@@ -74,13 +90,5 @@ StatusOr<std::unique_ptr<Session>> CreateSession(const std::string& path, const 
 // another output; OutputError when its folder cannot be written to. Before any work is done.
 Status CheckOutputs(const std::vector<std::string>& outputs, const std::vector<const Model*>& models,
                     const std::optional<std::string>& data);
-
-// UsageError, before any work is done, for a gate that does not parse or names a metric that this run won't measure.
-// `unmeasured` maps those to what would measure them.
-StatusOr<std::vector<Gate>> ParseGates(const std::vector<std::string>& texts,
-                                       const std::map<std::string, std::string>& unmeasured);
-
-// Bytes of all files a model was read from.
-int64_t SourceBytes(const Model& model);
 
 }  // namespace quant

@@ -2,6 +2,7 @@
 #include <array>
 #include <set>
 
+#include "libquant/base/nearest_hint.h"
 #include "libquant/lint/lint.h"
 #include "libquant/model/read.h"
 #include "libquant/report/table.h"

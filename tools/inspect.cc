@@ -180,7 +180,7 @@ std::string OffersText(const Findings& f) {
     table.AddRow({offer.title, Grouped(offer.plan.quantized_elements()),
                   fmt::format("{:.1f} %", offer.plan.coverage() * 100),
                   fmt::format("{:.2f}", offer.plan.bits_per_weight()),
-                  Bytes(EstimateBytes(f.model, offer.plan, offer.options.keep))});
+                  Bytes(EstimateBytes(f.model, offer.plan, offer.options))});
   }
   return out + Indented(table.Render());
 }
@@ -284,7 +284,7 @@ Json OffersJson(const Findings& f) {
           .Set("weight_elements", offer.plan.weight_elements())
           .Set("coverage", offer.plan.coverage())
           .Set("bits_per_weight", offer.plan.bits_per_weight())
-          .Set("estimated_bytes", EstimateBytes(f.model, offer.plan, offer.options.keep));
+          .Set("estimated_bytes", EstimateBytes(f.model, offer.plan, offer.options));
     }
     out.Append(row);
   }

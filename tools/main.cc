@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libquant/base/file.h"
+#include "libquant/base/nearest_hint.h"
 #include "libquant/base/version.h"
 #include "tools/tool.h"
 #include "tools/units.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "libquant/model/write.h"
-#include "tools/args.h"
 #include "libquant/report/json.h"
+#include "tools/args.h"
 
 namespace quant {
 

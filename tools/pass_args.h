@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "libquant/report/json.h"
 #include "passes/driver.h"
 #include "tools/args.h"
 #include "tools/argument_groups.h"
-#include "libquant/report/json.h"
 
 namespace quant {
 

@@ -2,12 +2,14 @@
 
 #include "libquant/config/quantize_file.h"
 #include "libquant/model/load.h"
+#include "libquant/model/read.h"
 #include "libquant/numerics/format.h"
-#include "libquant/report/gate.h"
+#include "libquant/verify/compare.h"
 #include "passes/quant/weight_quant.h"
 #include "tools/argument_groups.h"
-#include "tools/compare.h"
+#include "tools/gate_args.h"
 #include "tools/output_args.h"
+#include "tools/progress.h"
 #include "tools/quantize_report.h"
 #include "tools/tool.h"
 #include "tools/units.h"
@@ -88,36 +90,37 @@ class QuantizeTool : public Tool {
                "fail, writing nothing, when less than this part (0 to 1) of all weight elements is quantized");
     samples_.Declare(args);
     args.Group("Measuring");
-    args.Value("--gate", "EXPR", &gates_,
-               "fail unless it holds, as in 'sqnr>=30'; may be repeated. coverage, bits_per_weight and size.ratio need "
-               "no samples; those of `nibble diff` do");
-    common_.Declare(args);
+    gates_.Declare(args);
+    common_.DeclareRendered(args);
   }
 
   Status Run(const Args& args) override {
     RETURN_IF_ERROR(ReadOptions(args));
-    ASSIGN_OR_RETURN(std::vector<Gate> gates, ParseGates(gates_, Unmeasured()));
+    RETURN_IF_ERROR(gates_.Parse(Unmeasured()));
     ASSIGN_OR_RETURN(Model model, LoadModel(path_));
     RETURN_IF_ERROR(CheckOutputs(OutputFiles(), {&model}, samples_.data()));
+    const auto sources = model.sources;
     QuantizeReport report;
     report.model = path_;
     report.output = output_.path();
     report.options = options_;
     report.source_bytes = SourceBytes(model);
     ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
-    report.estimated_bytes = EstimateBytes(model, report.plan, options_.keep);
+    report.estimated_bytes = EstimateBytes(model, report.plan, options_);
     report.opset_before = model.OpsetOf("");
-    RETURN_IF_ERROR(CheckCoverage(report));
+    if (min_coverage_ && report.plan.coverage() < *min_coverage_) {
+      RETURN_IF_ERROR(Emit(args, report, std::nullopt, sources).status());
+      return GateError("coverage is {:.4f}, --min-coverage asks for {}; nothing was written", report.plan.coverage(),
+                       *min_coverage_);
+    }
     if (report.plan.quantized_elements() == 0) common_.Warn("no weight is quantized");
     if (!plan_only_) RETURN_IF_ERROR(Write(model, report));
     std::optional<DiffReport> diff;
     if (samples_.given()) {
       ASSIGN_OR_RETURN(diff, Measure());
     }
-    const Measures measures = AllMeasures(report, diff);
-    ASSIGN_OR_RETURN(report.gates, JudgeGates(gates, measures));
-    RETURN_IF_ERROR(Emit(report, diff));
-    return CheckGates(gates, measures);
+    ASSIGN_OR_RETURN(const Report emitted, Emit(args, report, diff, sources));
+    return GateArgs::Verdict(emitted);
   }
 
  private:
@@ -163,13 +166,6 @@ class QuantizeTool : public Tool {
     return files;
   }
 
-  Status CheckCoverage(const QuantizeReport& report) const {
-    if (!min_coverage_ || report.plan.coverage() >= *min_coverage_) return OkStatus();
-    RETURN_IF_ERROR(Emit(report, std::nullopt));
-    return GateError("coverage is {:.4f}, --min-coverage asks for {}; nothing was written", report.plan.coverage(),
-                     *min_coverage_);
-  }
-
   Status Write(Model& model, QuantizeReport& report) const {
     RETURN_IF_ERROR(ApplyPlan(model, options_, report.plan));
     report.opset_after = model.OpsetOf("");
@@ -183,31 +179,49 @@ class QuantizeTool : public Tool {
     ASSIGN_OR_RETURN(Model reference, LoadToRun(path_));
     ASSIGN_OR_RETURN(Model candidate, LoadToRun(*output_.path()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(reference));
+    RETURN_IF_ERROR(MatchInputs({path_, reference}, {*output_.path(), candidate}));
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> ours, CreateSession(path_, reference));
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> theirs, CreateSession(*output_.path(), candidate));
+    const auto before = RunningAnswers(path_, reference, std::move(ours));
+    const auto after = RunningAnswers(*output_.path(), candidate, std::move(theirs));
     CompareOptions compare;
-    compare.quiet = common_.quiet();
-    return CompareModels({path_, reference}, {*output_.path(), candidate}, *source, compare);
+    Progress progress("comparing", common_.quiet());
+    compare.progress = [&](int64_t done, int64_t all) { progress.Update(done, all); };
+    return Compare(*before, *after, *source, compare);
   }
 
-  static Measures AllMeasures(const QuantizeReport& report, const std::optional<DiffReport>& diff) {
-    Measures all = {{"coverage", report.plan.coverage()},
-                    {"bits_per_weight", report.plan.bits_per_weight()},
-                    {"size.ratio", report.SizeRatio()}};
+  using Files = std::vector<std::shared_ptr<const File>>;
+
+  StatusOr<Report> Emit(const Args& args, const QuantizeReport& report, const std::optional<DiffReport>& diff,
+                        const Files& sources) const {
+    Report out;
+    out.tool = "quantize";
+    out.title = report.Title();
+    out.config = args.Resolved();
+    report.AddTo(out);
     if (diff) {
-      for (auto& measure : MeasuresOf(*diff)) all.push_back(std::move(measure));
+      out.data.Set("diff", DiffJson(*diff).Set("source", samples_.Describe()));
+      AddDiff(*diff, out);
     }
-    return all;
+    RETURN_IF_ERROR(gates_.Judge(out));
+    RETURN_IF_ERROR(AddFiles(report, sources, out));
+    Json process = Json::Object();
+    process.Set("peak_rss_bytes", PeakResidentBytes());
+    RETURN_IF_ERROR(common_.Emit(out, process));
+    return out;
   }
 
-  Status Emit(const QuantizeReport& report, const std::optional<DiffReport>& diff) const {
-    Json json = report.ToJson();
-    std::string text = report.Text();
-    if (diff) {
-      text += fmt::format("\n{} against {} on {}\n{}", *output_.path(), path_, samples_.Describe(), DiffText(*diff));
-      json.Set("diff", Json::Parse(DiffJson(*diff)).Set("source", samples_.Describe()));
+  Status AddFiles(const QuantizeReport& report, const Files& sources, Report& out) const {
+    FileList files(out, common_.report().has_value());
+    for (size_t i = 0; i < sources.size(); ++i) {
+      RETURN_IF_ERROR(files.Add(i == 0 ? "model" : "model data", sources[i]->path()));
     }
-    if (!report.gates.empty()) text += fmt::format("\n{}", report.GateText());
-    json.Set("peak_rss_bytes", PeakResidentBytes());
-    return common_.Emit(text, json);
+    RETURN_IF_ERROR(files.Add("config", config_));
+    RETURN_IF_ERROR(files.Add("samples", samples_.data()));
+    RETURN_IF_ERROR(files.Add("baseline", gates_.baseline()));
+    if (!report.written) return OkStatus();
+    RETURN_IF_ERROR(files.Add("output", output_.path()));
+    return report.written->data_bytes > 0 ? files.Add("output data", *output_.path() + ".data") : OkStatus();
   }
 
   std::string path_;
@@ -219,7 +233,7 @@ class QuantizeTool : public Tool {
   std::map<std::string, std::vector<std::string>> lists_;  // the same for keys that hold a list
   bool clamp_ = false;
   std::optional<double> min_coverage_;
-  std::vector<std::string> gates_;
+  GateArgs gates_;
   SampleArgs samples_;
   CommonArgs common_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "libquant/report/table.h"
 #include "tools/argument_groups.h"
 #include "tools/units.h"
 
@@ -22,22 +21,21 @@ std::string_view NameOf(VerdictKind kind) {
   return "unsupported";
 }
 
-std::string VerdictTable(const QuantizePlan& plan) {
+ReportTable VerdictTable(const QuantizePlan& plan) {
   const bool ruled =
       std::any_of(plan.verdicts.begin(), plan.verdicts.end(), [](const auto& v) { return !v.rule.empty(); });
-  std::vector<std::string> columns = {"verdict", "weight", "operator", "dims", "form or reason"};
-  if (ruled) columns.emplace_back("rule");
-  Table table(columns);
+  ReportTable table{{"verdict", "weight", "operator", "dims", "form or reason"}, {}};
+  if (ruled) table.columns.emplace_back("rule");
   for (const WeightVerdict& v : plan.verdicts) {
-    std::vector<std::string> row = {std::string(NameOf(v.kind)), v.weight, v.op_type, ToString(v.dims), v.reason};
-    if (ruled) row.push_back(v.rule);
-    table.AddRow(row);
+    std::vector<ReportCell> row = {std::string(NameOf(v.kind)), v.weight, v.op_type, ToString(v.dims), v.reason};
+    if (ruled) row.emplace_back(v.rule);
+    table.rows.push_back(std::move(row));
   }
-  return plan.verdicts.empty() ? "" : table.Render() + "\n";
+  return table;
 }
 
 // Each warning once, with the weights it is about counted.
-std::string Warnings(const QuantizePlan& plan) {
+std::vector<std::string> Warnings(const QuantizePlan& plan) {
   std::vector<std::string> order;
   std::map<std::string, std::pair<int64_t, std::string>> seen;
   for (const WeightVerdict& v : plan.verdicts) {
@@ -49,25 +47,21 @@ std::string Warnings(const QuantizePlan& plan) {
       order.push_back(key);
     }
   }
-  std::string text;
+  std::vector<std::string> lines;
   for (const std::string& key : order) {
     const auto& [count, first] = seen[key];
-    text += fmt::format("note: {} ({})\n", key, count == 1 ? first : fmt::format("{} and {} more", first, count - 1));
+    lines.push_back(
+        fmt::format("note: {} ({})", key, count == 1 ? first : fmt::format("{} and {} more", first, count - 1)));
   }
-  return text;
+  return lines;
 }
 
 std::string Totals(const QuantizePlan& plan) {
   int64_t quantized = 0;
   for (const WeightVerdict& v : plan.verdicts) quantized += v.kind == VerdictKind::kQuantized;
-  std::string text = fmt::format("{} of {} weights quantized: {:.1f} % of {} elements", quantized, plan.verdicts.size(),
+  std::string text = fmt::format("{} of {} quantized: {:.1f} % of {} elements", quantized, plan.verdicts.size(),
                                  plan.coverage() * 100, Grouped(plan.weight_elements()));
   if (quantized > 0) text += fmt::format(", {:.2f} bits each", plan.bits_per_weight());
-  text += "\n";
-  if (plan.small_constants > 0) {
-    text += fmt::format("float constants of rank 0 or 1 stay as they are: {} with {} elements\n", plan.small_constants,
-                        Grouped(plan.small_elements));
-  }
   return text;
 }
 
@@ -124,55 +118,48 @@ std::string_view NameOf(Granularity granularity) {
 std::string_view NameOf(Scheme scheme) { return scheme == Scheme::kSymmetric ? "symmetric" : "asymmetric"; }
 std::string_view NameOf(Emit emit) { return emit == Emit::kQdq ? "qdq" : "nbits"; }
 
-int64_t EstimateBytes(const Model& model, const QuantizePlan& plan, Keep keep) {
-  int64_t bytes = SourceBytes(model);
-  for (const WeightVerdict& v : plan.verdicts) {
-    const Tensor& weight = *GraphOf(model, v.function).value(v.value).constant;
-    if (v.kind == VerdictKind::kQuantized) {
-      bytes += v.bits / 8 - weight.byte_size();
-    } else if (keep == Keep::kHalf && weight.dtype() == DType::kFloat) {
-      bytes -= weight.byte_size() / 2;
-    }
-  }
-  return bytes;
-}
-
 double QuantizeReport::SizeRatio() const {
   const int64_t bytes = written ? written->model_bytes + written->data_bytes : estimated_bytes;
   return static_cast<double>(bytes) / static_cast<double>(source_bytes);
 }
 
-std::string QuantizeReport::Text() const {
-  std::string text = VerdictTable(plan) + Totals(plan) + Warnings(plan);
-  if (options.keep == Keep::kHalf && plan.coverage() < 1) {
-    text += "weights that stay float are stored as float16, with a Cast behind each\n";
-  }
-  if (opset_after > opset_before) text += fmt::format("opset {} -> {}\n", opset_before, opset_after);
+std::string QuantizeReport::Title() const { return output ? fmt::format("{} to {}", model, *output) : model; }
+
+std::string QuantizeReport::SizeText() const {
   const std::string percent = fmt::format("{:.1f} %", SizeRatio() * 100);
   if (!written) {
-    return text + fmt::format("plan only, nothing written: {} {} -> {}about {} ({})\n", model, Bytes(source_bytes),
-                              output ? *output + " " : "", Bytes(estimated_bytes), percent);
+    return fmt::format("{} -> about {} ({}); plan only, nothing written", Bytes(source_bytes), Bytes(estimated_bytes),
+                       percent);
   }
   const std::string data =
       written->data_bytes > 0 ? fmt::format(" and {}.data {}", *output, Bytes(written->data_bytes)) : "";
-  return text + fmt::format("{} {} -> {} {}{} ({})\n", model, Bytes(source_bytes), *output, Bytes(written->model_bytes),
-                            data, percent);
+  return fmt::format("{} -> {}{} ({})", Bytes(source_bytes), Bytes(written->model_bytes), data, percent);
 }
 
-std::string QuantizeReport::GateText() const {
-  std::string text;
-  for (const GateVerdict& v : gates) {
-    text += fmt::format("gate {}: {} ({})\n", v.gate.text, v.met ? "met" : "NOT MET", Real(v.value));
+void QuantizeReport::AddTo(Report& report) const {
+  ReportSection weights{"Weights", {}, true};
+  if (!plan.verdicts.empty()) weights.blocks.emplace_back(VerdictTable(plan));
+  for (std::string& line : Warnings(plan)) weights.blocks.emplace_back(std::move(line));
+  if (!weights.blocks.empty()) report.sections.push_back(std::move(weights));
+  report.facts.emplace_back("weights", Totals(plan));
+  if (plan.small_constants > 0) {
+    report.facts.emplace_back(
+        "float constants of rank 0 or 1",
+        fmt::format("{} with {} elements stay as they are", plan.small_constants, Grouped(plan.small_elements)));
   }
-  return text;
+  if (options.keep == Keep::kHalf && plan.coverage() < 1) {
+    report.facts.emplace_back("weights that stay float", "stored as float16, with a Cast behind each");
+  }
+  if (opset_after > opset_before)
+    report.facts.emplace_back("opset", fmt::format("{} -> {}", opset_before, opset_after));
+  report.facts.emplace_back("file", SizeText());
+  report.measures = {
+      {"coverage", plan.coverage()}, {"bits_per_weight", plan.bits_per_weight()}, {"size.ratio", SizeRatio()}};
+  report.data = ToJson();
 }
 
 Json QuantizeReport::ToJson() const {
-  Json out = Json::Object()
-                 .Set("schema_version", 1)
-                 .Set("model", model)
-                 .Set("output", output)
-                 .Set("options", OptionsJson(options));
+  Json out = Json::Object().Set("model", model).Set("output", output).Set("options", OptionsJson(options));
   out.Set("written", written.has_value());
   out.Set("coverage", plan.coverage()).Set("bits_per_weight", plan.bits_per_weight());
   out.Set("weight_elements", plan.weight_elements()).Set("quantized_elements", plan.quantized_elements());
@@ -181,14 +168,6 @@ Json QuantizeReport::ToJson() const {
   if (written) out.Set("model_bytes", written->model_bytes).Set("data_bytes", written->data_bytes);
   out.Set("size_ratio", SizeRatio());
   if (opset_after > 0) out.Set("opset_before", opset_before).Set("opset_after", opset_after);
-  if (!gates.empty()) {
-    Json rows = Json::Array();
-    for (const GateVerdict& v : gates) {
-      rows.Append(
-          Json::Object().Set("text", v.gate.text).Set("metric", v.gate.metric).Set("value", v.value).Set("met", v.met));
-    }
-    out.Set("gates", rows);
-  }
   return out.Set("verdicts", VerdictsJson(plan));
 }
 

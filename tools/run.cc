@@ -3,14 +3,15 @@
 #include <numeric>
 
 #include "libquant/data/npy.h"
+#include "libquant/data/saved_outputs.h"
 #include "libquant/exec/session.h"
 #include "libquant/model/load.h"
 #include "libquant/report/table.h"
+#include "libquant/verify/compare.h"
 #include "tools/argument_groups.h"
 #include "tools/dump.h"
 #include "tools/profile.h"
 #include "tools/progress.h"
-#include "tools/saved_outputs.h"
 #include "tools/tensor_stats.h"
 #include "tools/tool.h"
 #include "tools/units.h"

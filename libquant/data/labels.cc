@@ -65,17 +65,24 @@ StatusOr<std::vector<int64_t>> FromText(const std::string& path, std::string_vie
 
 }  // namespace
 
-StatusOr<std::vector<int64_t>> ReadLabels(const std::string& path) {
+StatusOr<Labels> ReadLabels(const std::string& path) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const File> file, File::Open(path));
   std::byte first{};
   if (file->size() == 0) return DataError("{} is empty (0 bytes)", path);
   RETURN_IF_ERROR(file->Read(0, std::span(&first, 1)));
+  Labels out;
   if (first == std::byte{0x93}) {
-    ASSIGN_OR_RETURN(const Tensor tensor, ReadNpy(path));
-    return FromArray(path, tensor);
+    ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(path));
+    if (tensor.dtype() == DType::kFloat || tensor.dtype() == DType::kDouble) {
+      out.numbers = std::move(tensor);
+      return out;
+    }
+    ASSIGN_OR_RETURN(out.classes, FromArray(path, tensor));
+    return out;
   }
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxText));
-  return FromText(path, text);
+  ASSIGN_OR_RETURN(out.classes, FromText(path, text));
+  return out;
 }
 
 }  // namespace quant

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,7 +72,13 @@ std::vector<std::string> DynamicDims(const std::vector<InputSpec>& inputs);
 std::unique_ptr<SampleSource> RandomSamples(int64_t count, uint64_t seed, std::vector<InputSpec> inputs,
                                             const RandomDims& dims = {});
 
-// Integer labels, one per sample: a 1-D .npy of integers, or text with one number a line.
-StatusOr<std::vector<int64_t>> ReadLabels(const std::string& path);
+// What is right: classes, one per row, or numbers.
+struct Labels {
+  std::vector<int64_t> classes;
+  std::optional<Tensor> numbers;  // float32 or float64; then there are no classes
+};
+
+// A 1-D .npy of integers or text with one integer a line; or a .npy of floats.
+StatusOr<Labels> ReadLabels(const std::string& path);
 
 }  // namespace quant

@@ -58,4 +58,10 @@ StatusOr<Model> ReadModel(const std::string& path) {
   }
 }
 
+int64_t SourceBytes(const Model& model) {
+  int64_t sum = 0;
+  for (const auto& file : model.sources) sum += file->size();
+  return sum;
+}
+
 }  // namespace quant

@@ -15,4 +15,7 @@ namespace quant {
 // short, overlapping its file's end or outside the model's folder, undefined names, cycles, bodies nested too deep.
 StatusOr<Model> ReadModel(const std::string& path);
 
+// Bytes of all files a model was read from.
+int64_t SourceBytes(const Model& model);
+
 }  // namespace quant

@@ -1,64 +1,72 @@
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "libquant/report/diff_report.h"
 
 namespace quant {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json Number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
+void SetMetrics(const OutputMetrics& m, Json& row) {
+  row.Set("elements", m.elements()).Set("max_abs", m.max_abs()).Set("mean_abs", m.mean_abs()).Set("rmse", m.rmse());
+  row.Set("relative_rms", m.relative_rms()).Set("cosine", m.cosine()).Set("sqnr_db", m.sqnr_db());
+  row.Set("psnr_db", m.psnr_db()).Set("max_ulp", m.max_ulp()).Set("kl", m.kl()).Set("top1", m.top1());
+  row.Set("top5", m.top5()).Set("saturated", m.saturated()).Set("non_finite", m.non_finite());
+  row.Set("needed_rtol", m.needed_rtol()).Set("needed_atol", m.needed_atol());
 }
 
 Json OutputJson(const DiffOutput& output) {
-  const OutputMetrics& m = output.metrics;
-  Json row;
-  row["name"] = output.name;
-  row["dtype"] = std::string(NameOf(output.dtype));
-  row["elements"] = m.elements();
-  row["max_abs"] = Number(m.max_abs());
-  row["mean_abs"] = Number(m.mean_abs());
-  row["rmse"] = Number(m.rmse());
-  row["relative_rms"] = Number(m.relative_rms());
-  row["cosine"] = Number(m.cosine());
-  row["sqnr_db"] = Number(m.sqnr_db());
-  row["top1"] = m.top1() ? Number(*m.top1()) : Json();
-  row["non_finite"] = m.non_finite();
-  return row;
+  Json row = Json::Object();
+  row.Set("name", output.name).Set("dtype", NameOf(output.dtype));
+  SetMetrics(output.metrics, row);
+  return row.Set("sqnr_db_by_sample", output.sqnr_by_sample);
+}
+
+Json ScoresJson(const TaskScores& scores) {
+  Json out = Json::Object();
+  out.Set("accuracy", scores.accuracy).Set("macro_precision", scores.macro_precision);
+  return out.Set("macro_recall", scores.macro_recall).Set("macro_f1", scores.macro_f1);
+}
+
+Json LayersJson(const LayerDiff& layers, double line) {
+  Json list = Json::Array();
+  for (const DiffLayer& layer : layers.layers) {
+    Json row = Json::Object();
+    row.Set("name", layer.name).Set("node", layer.node).Set("op_type", layer.op_type).Set("dtype", NameOf(layer.dtype));
+    SetMetrics(layer.metrics, row);
+    list.Append(row);
+  }
+  Json saturated = Json::Object();
+  for (const auto& [name, part] : layers.saturated) saturated.Set(name, part);
+  const DiffLayer* first = FirstBelow(layers, line);
+  Json out = Json::Object();
+  out.Set("reference_values", layers.reference_values).Set("line_db", line);
+  out.Set("first_below", first == nullptr ? Json() : Json(first->name));
+  return out.Set("values", list).Set("saturated", saturated);
 }
 
 }  // namespace
 
-std::string DiffJson(const DiffReport& report) {
-  Json out;
-  out["schema_version"] = 1;
-  if (!report.reference.empty()) out["reference"] = report.reference;
-  if (!report.candidate.empty()) out["candidate"] = report.candidate;
-  if (report.reference_bytes) out["reference_bytes"] = *report.reference_bytes;
-  if (report.candidate_bytes) out["candidate_bytes"] = *report.candidate_bytes;
-  out["samples"] = report.samples;
-  out["outputs"] = Json::array();
-  for (const DiffOutput& output : report.outputs) out["outputs"].push_back(OutputJson(output));
-  out["worst"] = Json::object();
-  for (const auto& [name, value] : MeasuresOf(report)) out["worst"][name] = Number(value);
-  if (report.accuracy) {
-    const Accuracy& a = *report.accuracy;
-    out["accuracy"] = {{"output", a.output},
-                       {"labels", a.labels},
-                       {"reference", Number(a.reference)},
-                       {"candidate", Number(a.candidate)},
-                       {"drop_points", Number(a.drop_points())}};
+Json DiffJson(const DiffReport& report) {
+  Json out = Json::Object();
+  if (!report.reference.empty()) out.Set("reference", report.reference);
+  if (!report.candidate.empty()) out.Set("candidate", report.candidate);
+  if (!report.source.empty()) out.Set("source", report.source);
+  if (report.reference_bytes) out.Set("reference_bytes", *report.reference_bytes);
+  if (report.candidate_bytes) out.Set("candidate_bytes", *report.candidate_bytes);
+  out.Set("samples", report.samples).Set("worst_sample", WorstSample(report));
+  Json outputs = Json::Array();
+  for (const DiffOutput& output : report.outputs) outputs.Append(OutputJson(output));
+  out.Set("outputs", outputs);
+  if (report.task) {
+    const TaskDiff& t = *report.task;
+    Json task = Json::Object();
+    task.Set("output", t.output).Set("labels", t.labels).Set("reference", ScoresJson(t.reference));
+    out.Set("task", task.Set("candidate", ScoresJson(t.candidate)).Set("drop_points", t.drop_points()));
   }
-  for (const GateVerdict& v : report.gates) {
-    out["gates"].push_back(
-        {{"text", v.gate.text}, {"metric", v.gate.metric}, {"value", Number(v.value)}, {"met", v.met}});
+  if (report.numbers) {
+    Json numbers = Json::Object();
+    numbers.Set("output", report.numbers->output).Set("reference_mse", report.numbers->reference);
+    out.Set("numbers", numbers.Set("candidate_mse", report.numbers->candidate));
   }
-  // Names come from files and may be no UTF-8: such bytes are replaced.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (report.layers) out.Set("layers", LayersJson(*report.layers, report.line));
+  return out;
 }
 
 }  // namespace quant

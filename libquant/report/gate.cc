@@ -13,22 +13,34 @@ struct MetricRow {
   std::string_view name;
   std::string_view unit;
   bool at_most_one;  // its values lie within [-1, 1]; a limit outside is a mistake, say a percentage
+  // What holds a run against an accepted one. Empty for metrics that another one stands for.
+  std::string_view held = "";
 };
 
 constexpr std::array kMetrics = {
-    MetricRow{"sqnr", "dB", false},
+    MetricRow{"sqnr", "dB", false, ">=baseline-0.1"},
     MetricRow{"cosine", "-1 to 1", true},
     MetricRow{"relative_rms", "", false},
     MetricRow{"rmse", "", false},
     MetricRow{"max_abs", "", false},
     MetricRow{"mean_abs", "", false},
-    MetricRow{"non_finite", "elements", false},
-    MetricRow{"top1", "0 to 1", true},
-    MetricRow{"accuracy", "0 to 1", true},
+    MetricRow{"psnr", "dB", false},
+    MetricRow{"max_ulp", "", false},
+    MetricRow{"kl", "nats", false},
+    MetricRow{"non_finite", "elements", false, "<=baseline"},
+    MetricRow{"saturated", "0 to 1", true},
+    MetricRow{"top1", "0 to 1", true, ">=baseline-0.001"},
+    MetricRow{"top5", "0 to 1", true},
+    MetricRow{"layer.sqnr", "dB", false, ">=baseline-0.1"},
+    MetricRow{"accuracy", "0 to 1", true, ">=baseline"},
     MetricRow{"accuracy.drop", "percentage points", false},
-    MetricRow{"coverage", "0 to 1", true},
+    MetricRow{"f1", "macro, 0 to 1", true, ">=baseline"},
+    MetricRow{"f1.drop", "percentage points", false},
+    MetricRow{"mse", "", false, "<=baseline*1.001"},
+    MetricRow{"mse.ratio", "new / old", false},
+    MetricRow{"coverage", "0 to 1", true, ">=baseline"},
     MetricRow{"bits_per_weight", "", false},
-    MetricRow{"size.ratio", "new size / old size", false},
+    MetricRow{"size.ratio", "new size / old size", false, "<=baseline*1.001"},
 };
 
 std::string_view Trimmed(std::string_view text) {
@@ -65,7 +77,54 @@ bool Holds(double value, const Gate& gate) {
   return value < gate.limit;
 }
 
+constexpr std::string_view kBaseline = "baseline";
+
+bool ParseNumber(std::string_view text, double& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(out);
+}
+
+bool ParseLimit(std::string_view text, Gate& gate) {
+  if (text.substr(0, kBaseline.size()) != kBaseline) return ParseNumber(text, gate.limit);
+  text = Trimmed(text.substr(kBaseline.size()));
+  gate.against = Gate::Against::kBaselinePlus;
+  gate.limit = 0;
+  if (text.empty()) return true;
+  const char sign = text[0];
+  if (sign != '+' && sign != '-' && sign != '*') return false;
+  if (sign == '*') gate.against = Gate::Against::kBaselineTimes;
+  if (!ParseNumber(Trimmed(text.substr(1)), gate.limit)) return false;
+  if (sign == '-') gate.limit = -gate.limit;
+  return true;
+}
+
+const double* Find(const Measures& measures, std::string_view name) {
+  const auto it = std::find_if(measures.begin(), measures.end(), [&](const auto& m) { return m.first == name; });
+  return it == measures.end() ? nullptr : &it->second;
+}
+
 }  // namespace
+
+StatusOr<Gate> ResolveGate(const Gate& gate, const Measures* baseline) {
+  if (gate.against == Gate::Against::kNumber) return gate;
+  if (baseline == nullptr) return UsageError("gate '{}': give --baseline, the accepted report", gate.text);
+  const double* value = Find(*baseline, gate.metric);
+  if (value == nullptr) return UsageError("gate '{}': the accepted report measured no {}", gate.text, gate.metric);
+  Gate out = gate;
+  out.limit = gate.against == Gate::Against::kBaselinePlus ? *value + gate.limit : *value * gate.limit;
+  out.against = Gate::Against::kNumber;
+  return out;
+}
+
+std::vector<Gate> BaselineGates(const Measures& baseline, const Measures& measures) {
+  std::vector<Gate> out;
+  for (const MetricRow& row : kMetrics) {
+    if (row.held.empty() || Find(baseline, row.name) == nullptr || Find(measures, row.name) == nullptr) continue;
+    StatusOr<Gate> gate = ParseGate(fmt::format("{}{}", row.name, row.held));
+    if (gate.ok()) out.push_back(*std::move(gate));
+  }
+  return out;
+}
 
 std::string GateMetrics() {
   std::string out;
@@ -96,11 +155,8 @@ StatusOr<Gate> ParseGate(const std::string& text) {
     return UsageError("gate '{}': there is no metric '{}'; there are {}", text, gate.metric, GateMetrics());
   }
   const std::string_view number = after == std::string::npos ? "" : Trimmed(std::string_view(text).substr(after));
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), gate.limit);
-  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(gate.limit)) {
-    return UsageError("gate '{}': '{}' is no number", text, number);
-  }
-  if (row->at_most_one && std::abs(gate.limit) > 1) {
+  if (!ParseLimit(number, gate)) return UsageError("gate '{}': '{}' is no number", text, number);
+  if (row->at_most_one && gate.against == Gate::Against::kNumber && std::abs(gate.limit) > 1) {
     return UsageError("gate '{}': {} is given as {}, so this would never decide anything", text, row->name, row->unit);
   }
   return gate;
@@ -122,13 +178,13 @@ StatusOr<std::vector<GateVerdict>> JudgeGates(std::span<const Gate> gates, const
   return out;
 }
 
-Status CheckGates(std::span<const Gate> gates, const Measures& measures) {
-  ASSIGN_OR_RETURN(const std::vector<GateVerdict> verdicts, JudgeGates(gates, measures));
+Status CheckVerdicts(std::span<const GateVerdict> verdicts) {
   std::string unmet;
   for (const GateVerdict& v : verdicts) {
     if (v.met) continue;
     unmet += fmt::format("{}gate '{}' is not met: {} is {:.6g}", unmet.empty() ? "" : "; ", v.gate.text, v.gate.metric,
                          v.value);
+    if (v.gate.text.find("baseline") != std::string::npos) unmet += fmt::format(" (limit {:.6g})", v.gate.limit);
   }
   return unmet.empty() ? OkStatus() : GateError("{}", unmet);
 }

@@ -1,6 +1,7 @@
 #include "libquant/report/json.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace quant {
@@ -61,6 +62,39 @@ Json& Json::Merge(const Json& object) {
   for (const auto& [key, value] : object.impl_->value.items()) impl_->value[key] = value;
   return *this;
 }
+
+Json Json::At(const std::string& key) const {
+  Json out;
+  if (impl_->value.is_object() && impl_->value.contains(key)) out.impl_->value = impl_->value[key];
+  return out;
+}
+
+std::vector<std::pair<std::string, Json>> Json::Items() const {
+  std::vector<std::pair<std::string, Json>> out;
+  if (!impl_->value.is_structured()) return out;
+  const bool named = impl_->value.is_object();
+  for (const auto& [key, value] : impl_->value.items()) {
+    out.emplace_back(named ? key : "", Json());
+    out.back().second.impl_->value = value;
+  }
+  return out;
+}
+
+std::optional<double> Json::Number() const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (impl_->value.is_number()) return impl_->value.get<double>();
+  if (impl_->value == "inf") return kInfinity;
+  if (impl_->value == "-inf") return -kInfinity;
+  if (impl_->value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
+}
+
+std::optional<std::string> Json::String() const {
+  if (!impl_->value.is_string()) return std::nullopt;
+  return impl_->value.get<std::string>();
+}
+
+bool Json::is_null() const { return impl_->value.is_null(); }
 
 std::string Json::Text() const { return impl_->value.dump(2, ' ', false, Ordered::error_handler_t::replace) + "\n"; }
 

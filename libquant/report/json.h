@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libquant/base/status.h"
@@ -49,6 +50,15 @@ class Json {
   Json& Append(const Json& value);
   // Adds all keys of another object.
   Json& Merge(const Json& object);
+
+  // A member of an object; null when there is none.
+  Json At(const std::string& key) const;
+  // The members of an object, or the entries of an array with empty names.
+  std::vector<std::pair<std::string, Json>> Items() const;
+  // A number, also one that JSON lacks and we write as a string; nullopt for anything else.
+  std::optional<double> Number() const;
+  std::optional<std::string> String() const;
+  bool is_null() const;
 
   std::string Text() const;  // indented, ends with a newline
 

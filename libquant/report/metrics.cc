@@ -1,48 +1,117 @@
 #include "libquant/report/metrics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "libquant/base/parallel.h"
 #include "libquant/report/as_double.h"
 
 namespace quant {
 namespace {
 
-constexpr int64_t kChunk = 4096;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t ArgmaxOf(const double* row, int64_t count) {
-  size_t best = 0;
-  for (size_t i = 1; i < static_cast<size_t>(count); ++i) {
-    if (row[i] > row[best] || (std::isnan(row[best]) && !std::isnan(row[i]))) best = i;
-  }
-  return best;
-}
+constexpr int64_t kPiece = 1 << 15;  // elements read at once, in whole rows where rows count
 
 bool HasClassAxis(const Tensor& t) { return InfoOf(t.dtype()).is_float && t.rank() >= 2 && t.dims().back() >= 2; }
 
-}  // namespace
+bool MaySaturate(const DTypeInfo& type) { return !type.is_float && type.bits > 1 && type.bits <= 16; }
 
-void OutputMetrics::AddElement(double reference, double got) {
-  if (!std::isfinite(reference) || !std::isfinite(got)) {
-    const bool agree = reference == got || (std::isnan(reference) && std::isnan(got));
-    if (agree) return;
-    ++non_finite_;
-    max_abs_ = kInfinity;
-    return;
-  }
-  const double error = got - reference;
-  max_abs_ = std::max(max_abs_, std::abs(error));
-  sum_abs_ += std::abs(error);
-  sum_square_error_ += error * error;
-  sum_square_reference_ += reference * reference;
-  sum_square_got_ += got * got;
-  dot_ += reference * got;
+// A float's place in the order of all floats of its type.
+template <typename Float, typename Bits>
+double Place(double value) {
+  const auto bits = std::bit_cast<Bits>(static_cast<Float>(value));
+  constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  const auto magnitude = static_cast<double>(static_cast<Bits>(bits & static_cast<Bits>(~kSign)));
+  return (bits & kSign) != 0 ? -magnitude : magnitude;
 }
 
-void OutputMetrics::AddRow(const double* reference, const double* got, int64_t count) {
-  ++rows_;
-  if (ArgmaxOf(reference, count) == ArgmaxOf(got, count)) ++rows_agreeing_;
+double PlaceIn(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kDouble:
+      return Place<double, uint64_t>(value);
+    case DType::kFloat16:
+      return Place<float16, uint16_t>(value);
+    case DType::kBfloat16:
+      return Place<bfloat16, uint16_t>(value);
+    default:
+      return Place<float, uint32_t>(value);
+  }
+}
+
+bool HasUlps(DType dtype) {
+  return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+}
+
+struct Range {
+  double low = 0;
+  double high = 0;
+};
+
+Range RangeOf(const DTypeInfo& type) {
+  const double half = std::ldexp(1.0, type.bits - 1);
+  return type.is_signed ? Range{-half, half - 1} : Range{0, 2 * half - 1};
+}
+
+}  // namespace
+
+struct OutputMetrics::Piece {
+  std::span<const double> reference, got;
+  DType dtype = DType::kUndefined;  // of the reference
+  bool ulps = false;
+  std::optional<Range> range;  // of the other's type, where it may saturate
+  size_t row = 0;              // length of a row, where rows count
+};
+
+void OutputMetrics::Sums::Merge(const Sums& o) {
+  elements += o.elements;
+  non_finite += o.non_finite;
+  saturated += o.saturated;
+  max_abs = std::max(max_abs, o.max_abs);
+  max_ulp = std::max(max_ulp, o.max_ulp);
+  needed_rtol = std::max(needed_rtol, o.needed_rtol);
+  needed_atol = std::max(needed_atol, o.needed_atol);
+  sum_abs += o.sum_abs;
+  square_error += o.square_error;
+  square_reference += o.square_reference;
+  square_got += o.square_got;
+  dot += o.dot;
+  low = std::min(low, o.low);
+  high = std::max(high, o.high);
+}
+
+void OutputMetrics::AddPiece(const Piece& piece, Sums& sums, RowMetrics& rows) {
+  for (size_t i = 0; i < piece.reference.size(); ++i) {
+    const double reference = piece.reference[i];
+    const double got = piece.got[i];
+    ++sums.elements;
+    if (!std::isfinite(reference) || !std::isfinite(got)) {
+      if (reference == got || (std::isnan(reference) && std::isnan(got))) continue;
+      ++sums.non_finite;
+      sums.max_abs = sums.max_ulp = kInfinity;
+      continue;
+    }
+    const double error = std::abs(got - reference);
+    sums.max_abs = std::max(sums.max_abs, error);
+    if (error > kAtol) {
+      const double needed = reference == 0 ? kInfinity : (error - kAtol) / std::abs(reference);
+      sums.needed_rtol = std::max(sums.needed_rtol, needed);
+    }
+    sums.needed_atol = std::max(sums.needed_atol, error - kRtol * std::abs(reference));
+    if (piece.ulps && error > 0) {
+      sums.max_ulp = std::max(sums.max_ulp, std::abs(PlaceIn(piece.dtype, reference) - PlaceIn(piece.dtype, got)));
+    }
+    if (piece.range) sums.saturated += got == piece.range->low || got == piece.range->high;
+    sums.sum_abs += error;
+    sums.square_error += error * error;
+    sums.square_reference += reference * reference;
+    sums.square_got += got * got;
+    sums.dot += reference * got;
+    sums.low = std::min(sums.low, reference);
+    sums.high = std::max(sums.high, reference);
+  }
+  for (size_t at = 0; piece.row > 0 && at < piece.reference.size(); at += piece.row) {
+    rows.Add(piece.reference.subspan(at, piece.row), piece.got.subspan(at, piece.row));
+  }
 }
 
 Status OutputMetrics::Add(const Tensor& reference, const Tensor& got) {
@@ -50,54 +119,85 @@ Status OutputMetrics::Add(const Tensor& reference, const Tensor& got) {
     return DataError("dims differ: {} in the reference, {} in the other", Describe(reference), Describe(got));
   }
   const bool classes = HasClassAxis(reference) && HasClassAxis(got);
-  // Whole rows at a time where rows count.
-  const int64_t step = classes ? reference.dims().back() : kChunk;
-  std::vector<double> ours(static_cast<size_t>(std::min(step, reference.size())));
-  std::vector<double> theirs(ours.size());
-  for (int64_t begin = 0; begin < reference.size(); begin += step) {
-    const auto count = static_cast<size_t>(std::min(step, reference.size() - begin));
-    RETURN_IF_ERROR(ReadAsDouble(reference, begin, std::span(ours).first(count)));
-    RETURN_IF_ERROR(ReadAsDouble(got, begin, std::span(theirs).first(count)));
-    for (size_t i = 0; i < count; ++i) AddElement(ours[i], theirs[i]);
-    if (classes) AddRow(ours.data(), theirs.data(), step);
+  const DTypeInfo& type = InfoOf(got.dtype());
+  is_float_ = is_float_ || HasUlps(reference.dtype());
+  may_saturate_ = may_saturate_ || MaySaturate(type);
+  const int64_t row = classes ? reference.dims().back() : 1;
+  const int64_t step = std::max<int64_t>(kPiece / row, 1) * row;
+  const int64_t pieces = (reference.size() + step - 1) / step;
+  std::vector<Sums> sums(static_cast<size_t>(pieces));
+  std::vector<RowMetrics> rows(sums.size());
+  std::vector<Status> states(sums.size());
+  ParallelFor(pieces, [&](int64_t p) {
+    const auto at = static_cast<size_t>(p);
+    const auto count = static_cast<size_t>(std::min(step, reference.size() - p * step));
+    std::vector<double> ours(count), theirs(count);
+    states[at] = ReadAsDouble(reference, p * step, ours);
+    if (states[at].ok()) states[at] = ReadAsDouble(got, p * step, theirs);
+    if (!states[at].ok()) return;
+    Piece piece{ours, theirs, reference.dtype(), HasUlps(reference.dtype()), std::nullopt, 0};
+    if (MaySaturate(type)) piece.range = RangeOf(type);
+    if (classes) piece.row = static_cast<size_t>(row);
+    AddPiece(piece, sums[at], rows[at]);
+  });
+  for (size_t p = 0; p < sums.size(); ++p) {
+    RETURN_IF_ERROR(states[p]);
+    sums_.Merge(sums[p]);
+    rows_.Merge(rows[p]);
   }
-  elements_ += reference.size();
   return OkStatus();
 }
 
+void OutputMetrics::Merge(const OutputMetrics& other) {
+  sums_.Merge(other.sums_);
+  rows_.Merge(other.rows_);
+  is_float_ = is_float_ || other.is_float_;
+  may_saturate_ = may_saturate_ || other.may_saturate_;
+}
+
 double OutputMetrics::mean_abs() const {
-  if (non_finite_ > 0) return kInfinity;
-  return elements_ == 0 ? 0 : sum_abs_ / static_cast<double>(elements_);
+  if (non_finite() > 0) return kInfinity;
+  return elements() == 0 ? 0 : sums_.sum_abs / static_cast<double>(elements());
 }
 
 double OutputMetrics::rmse() const {
-  if (non_finite_ > 0) return kInfinity;
-  return elements_ == 0 ? 0 : std::sqrt(sum_square_error_ / static_cast<double>(elements_));
+  if (non_finite() > 0) return kInfinity;
+  return elements() == 0 ? 0 : std::sqrt(sums_.square_error / static_cast<double>(elements()));
 }
 
 double OutputMetrics::relative_rms() const {
-  if (non_finite_ > 0) return kInfinity;
-  if (sum_square_error_ == 0) return 0;
-  return sum_square_reference_ == 0 ? kInfinity : std::sqrt(sum_square_error_ / sum_square_reference_);
+  if (non_finite() > 0) return kInfinity;
+  if (sums_.square_error == 0) return 0;
+  return sums_.square_reference == 0 ? kInfinity : std::sqrt(sums_.square_error / sums_.square_reference);
 }
 
 double OutputMetrics::cosine() const {
-  if (non_finite_ > 0) return std::numeric_limits<double>::quiet_NaN();
-  if (sum_square_error_ == 0) return 1;
-  if (sum_square_reference_ == 0 || sum_square_got_ == 0) return 0;
-  const double cosine = dot_ / (std::sqrt(sum_square_reference_) * std::sqrt(sum_square_got_));
-  return std::clamp(cosine, -1.0, 1.0);
+  if (non_finite() > 0) return std::numeric_limits<double>::quiet_NaN();
+  if (sums_.square_error == 0) return 1;
+  if (sums_.square_reference == 0 || sums_.square_got == 0) return 0;
+  return std::clamp(sums_.dot / (std::sqrt(sums_.square_reference) * std::sqrt(sums_.square_got)), -1.0, 1.0);
 }
 
 double OutputMetrics::sqnr_db() const {
-  if (non_finite_ > 0) return -kInfinity;
-  if (sum_square_error_ == 0) return kInfinity;
-  return 10 * std::log10(sum_square_reference_ / sum_square_error_);
+  if (non_finite() > 0) return -kInfinity;
+  if (sums_.square_error == 0) return kInfinity;
+  return 10 * std::log10(sums_.square_reference / sums_.square_error);
 }
 
-std::optional<double> OutputMetrics::top1() const {
-  if (rows_ == 0) return std::nullopt;
-  return static_cast<double>(rows_agreeing_) / static_cast<double>(rows_);
+double OutputMetrics::psnr_db() const {
+  if (non_finite() > 0) return -kInfinity;
+  if (sums_.square_error == 0) return kInfinity;
+  return 20 * std::log10((sums_.high - sums_.low) / rmse());
+}
+
+std::optional<double> OutputMetrics::max_ulp() const {
+  if (!is_float_) return std::nullopt;
+  return sums_.max_ulp;
+}
+
+std::optional<double> OutputMetrics::saturated() const {
+  if (!may_saturate_ || elements() == 0) return std::nullopt;
+  return static_cast<double>(sums_.saturated) / static_cast<double>(elements());
 }
 
 StatusOr<std::vector<int64_t>> Argmax(const Tensor& scores) {
@@ -109,7 +209,7 @@ StatusOr<std::vector<int64_t>> Argmax(const Tensor& scores) {
   std::vector<int64_t> out;
   for (int64_t begin = 0; begin < scores.size(); begin += classes) {
     RETURN_IF_ERROR(ReadAsDouble(scores, begin, row));
-    out.push_back(static_cast<int64_t>(ArgmaxOf(row.data(), classes)));
+    out.push_back(static_cast<int64_t>(PlaceOfLargest(row)));
   }
   return out;
 }

@@ -1,7 +1,12 @@
-// How far one answer is from another, streamed over samples: bounded state, sums in double in index order.
+// How far one answer is from another, streamed over samples: bounded state, sums in double in an order that does not
+// depend on the number of threads.
 //
 //   relative RMS = rms(got - ref) / rms(ref)      SQNR = 10 log10(sum ref^2 / sum (got - ref)^2) dB
-//   cosine = <ref, got> / (|ref| |got|)           top-1 agreement: argmax over the last axis, row by row
+//   cosine = <ref, got> / (|ref| |got|)           PSNR = 20 log10((max ref - min ref) / rmse) dB
+//   ulp: numbers of the reference's type that lie between the two
+//   needed rtol: the least r with |got - ref| <= kAtol + r |ref| everywhere; needed atol: the least a with
+//   |got - ref| <= a + kRtol |ref|
+//   Rows of the last axis, where that is a class axis: see row_metrics.h.
 //
 // Elements that are equal, infinities included, or NaN in both, agree. Where exactly one side is not finite, or both
 // are and differ, the element counts in non_finite(), the errors become infinite, SQNR -infinity and cosine NaN: no
@@ -16,17 +21,23 @@
 
 #include "libquant/base/status.h"
 #include "libquant/ir/tensor.h"
+#include "libquant/report/row_metrics.h"
 
 namespace quant {
 
 class OutputMetrics {
  public:
-  // Any real dtypes; DataError when dims differ. Rows of the last axis count for top-1 when it has 2 or more
-  // entries and the tensor is float of rank >= 2.
-  Status Add(const Tensor& reference, const Tensor& got);
+  static constexpr double kAtol = 1e-5;
+  static constexpr double kRtol = 1e-3;
 
-  int64_t elements() const { return elements_; }
-  double max_abs() const { return max_abs_; }
+  // Any real dtypes; DataError when dims differ. Rows of the last axis count when it has 2 or more entries and the
+  // tensor is float of rank >= 2.
+  Status Add(const Tensor& reference, const Tensor& got);
+  // As if what `other` saw had been added here.
+  void Merge(const OutputMetrics& other);
+
+  int64_t elements() const { return sums_.elements; }
+  double max_abs() const { return sums_.max_abs; }
   double mean_abs() const;
   double rmse() const;
   // 0 when both are all zero; infinity when only the reference is.
@@ -35,23 +46,47 @@ class OutputMetrics {
   double cosine() const;
   // Infinity when equal, -infinity when only the reference is all zero.
   double sqnr_db() const;
-  std::optional<double> top1() const;
-  int64_t non_finite() const { return non_finite_; }
+  // Infinity when equal, -infinity when the reference is one value throughout and the other is not.
+  double psnr_db() const;
+  // Of float references; saturates.
+  std::optional<double> max_ulp() const;
+  double needed_rtol() const { return sums_.non_finite > 0 ? kInfinity : sums_.needed_rtol; }
+  double needed_atol() const { return sums_.non_finite > 0 ? kInfinity : sums_.needed_atol; }
+  // Part of the integers of 16 bits and less that are at an end of their type's range; nullopt for other types.
+  std::optional<double> saturated() const;
+  std::optional<double> top1() const { return rows_.top1(); }
+  std::optional<double> top5() const { return rows_.top5(); }
+  std::optional<double> kl() const { return rows_.kl(); }
+  int64_t non_finite() const { return sums_.non_finite; }
 
  private:
-  void AddElement(double reference, double got);
-  void AddRow(const double* reference, const double* got, int64_t count);
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  int64_t elements_ = 0;
-  int64_t non_finite_ = 0;
-  double max_abs_ = 0;
-  double sum_abs_ = 0;
-  double sum_square_error_ = 0;
-  double sum_square_reference_ = 0;
-  double sum_square_got_ = 0;
-  double dot_ = 0;
-  int64_t rows_ = 0;
-  int64_t rows_agreeing_ = 0;
+  struct Sums {
+    int64_t elements = 0;
+    int64_t non_finite = 0;
+    int64_t saturated = 0;
+    double max_abs = 0;
+    double max_ulp = 0;
+    double needed_rtol = 0;
+    double needed_atol = 0;
+    double sum_abs = 0;
+    double square_error = 0;
+    double square_reference = 0;
+    double square_got = 0;
+    double dot = 0;
+    double low = kInfinity;  // of the reference
+    double high = -kInfinity;
+    void Merge(const Sums& other);
+  };
+  // What a piece of both tensors is read into.
+  struct Piece;
+  static void AddPiece(const Piece& piece, Sums& sums, RowMetrics& rows);
+
+  Sums sums_;
+  RowMetrics rows_;
+  bool is_float_ = false;
+  bool may_saturate_ = false;
 };
 
 // Predicted class of each row of the last axis (first of equals; NaN is never largest).

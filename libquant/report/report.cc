@@ -27,12 +27,21 @@ constexpr std::array kFormats = {
     FormatRow{".xml", ReportFormat::kJunit},
 };
 
+// Columns that hold nothing in any row are left out.
 std::string TableText(const ReportTable& table) {
-  Table out(table.columns);
+  std::vector<size_t> columns;
+  std::vector<std::string> headings;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return row[c].text.empty(); }))
+      continue;
+    columns.push_back(c);
+    headings.push_back(table.columns[c]);
+  }
+  Table out(headings);
   const size_t shown = std::min(table.shown, table.rows.size());
   for (size_t i = 0; i < shown; ++i) {
     std::vector<std::string> cells;
-    for (const ReportCell& cell : table.rows[i]) cells.push_back(cell.text);
+    for (const size_t c : columns) cells.push_back(table.rows[i][c].text);
     out.AddRow(std::move(cells));
   }
   std::string text = out.Render();
@@ -42,11 +51,14 @@ std::string TableText(const ReportTable& table) {
 
 std::string SectionText(const ReportSection& section) {
   std::string text;
+  bool after_table = false;
   for (const ReportBlock& block : section.blocks) {
-    if (const auto* paragraph = std::get_if<std::string>(&block)) text += *paragraph + "\n";
-    if (const auto* table = std::get_if<ReportTable>(&block); table != nullptr && !table->rows.empty()) {
-      text += TableText(*table);
-    }
+    const auto* paragraph = std::get_if<std::string>(&block);
+    const auto* table = std::get_if<ReportTable>(&block);
+    if (paragraph == nullptr && (table == nullptr || table->rows.empty())) continue;
+    if (after_table) text += "\n";
+    text += paragraph != nullptr ? *paragraph + "\n" : TableText(*table);
+    after_table = table != nullptr;
   }
   if (text.empty()) return "";
   return (section.title.empty() ? "" : section.title + ":\n") + text + "\n";
@@ -100,7 +112,8 @@ Json ReportJson(const Report& report) {
   Json files = Json::Array();
   for (const ReportFile& file : report.files) {
     Json row = Json::Object();
-    row.Set("role", file.role).Set("path", file.path).Set("bytes", file.bytes).Set("sha256", file.sha256);
+    row.Set("role", file.role).Set("path", file.path);
+    if (!file.sha256.empty()) row.Set("bytes", file.bytes).Set("sha256", file.sha256);
     files.Append(row);
   }
   out.Set("files", files).Set("config", Pairs(report.config)).Merge(report.data);

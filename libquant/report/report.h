@@ -72,8 +72,8 @@ struct ReportSection {
 struct ReportFile {
   std::string role;  // "reference", "candidate", "samples", "output" ...
   std::string path;
-  int64_t bytes = 0;
-  std::string sha256;
+  int64_t bytes = 0;   // with sha256
+  std::string sha256;  // empty: not hashed
 };
 
 // One thing that was judged and is not a gate: an output, say. JUnit shows each as a case.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "libquant/model/opset.h"
+#include "libquant/model/read.h"
 #include "passes/quant/emit_weight.h"
 #include "passes/quant/keep_half.h"
 #include "passes/quant/weight_quant.h"
@@ -113,6 +114,19 @@ Status ApplyPlan(Model& model, const QuantizeOptions& options, QuantizePlan& pla
   RemoveUnused(model);
   for (int f = -1; f < static_cast<int>(model.functions.size()); ++f) RETURN_IF_ERROR(Verify(GraphOf(model, f)));
   return OkStatus();
+}
+
+int64_t EstimateBytes(const Model& model, const QuantizePlan& plan, const QuantizeOptions& options) {
+  int64_t bytes = SourceBytes(model);
+  for (const WeightVerdict& v : plan.verdicts) {
+    const Tensor& weight = *GraphOf(model, v.function).value(v.value).constant;
+    if (v.kind == VerdictKind::kQuantized) {
+      bytes += v.bits / 8 - weight.byte_size();
+    } else if (options.keep == Keep::kHalf && weight.dtype() == DType::kFloat) {
+      bytes -= weight.byte_size() / 2;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace quant

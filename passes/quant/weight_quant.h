@@ -57,4 +57,7 @@ StatusOr<QuantizePlan> PlanWeights(const Model& model, const QuantizeOptions& op
 // are made when the model is written or run.
 Status ApplyPlan(Model& model, const QuantizeOptions& options, QuantizePlan& plan);
 
+// Bytes of the model's files after that: today's less the float weights and plus what replaces them.
+int64_t EstimateBytes(const Model& model, const QuantizePlan& plan, const QuantizeOptions& options);
+
 }  // namespace quant

@@ -207,12 +207,12 @@ TEST_CASE("test_data_set folders: by number, inputs by name or by position, outp
   CHECK(LoadError(*source).find("is no tensor") != std::string::npos);
 }
 
-TEST_CASE("labels are a row of integers, as an array or as text") {
+TEST_CASE("labels are a row of integers, as an array or as text, or floats") {
   TempFolder folder;
   REQUIRE(WriteNpy(folder / "l.npy", Make<uint8_t>({3}, {0, 255, 7})).ok());
-  CHECK(*ReadLabels(folder / "l.npy") == std::vector<int64_t>{0, 255, 7});
-  CHECK(*ReadLabels(folder.Write("l.txt", "3\r\n-1\n12 \n\n")) == std::vector<int64_t>{3, -1, 12});
-  CHECK(*ReadLabels(folder.Write("l2.txt", "3\n4")) == std::vector<int64_t>{3, 4});
+  CHECK(ReadLabels(folder / "l.npy")->classes == std::vector<int64_t>{0, 255, 7});
+  CHECK(ReadLabels(folder.Write("l.txt", "3\r\n-1\n12 \n\n"))->classes == std::vector<int64_t>{3, -1, 12});
+  CHECK(ReadLabels(folder.Write("l2.txt", "3\n4"))->classes == std::vector<int64_t>{3, 4});
   const auto error = [](const std::string& path) {
     const auto labels = ReadLabels(path);
     REQUIRE(!labels.ok());
@@ -223,9 +223,12 @@ TEST_CASE("labels are a row of integers, as an array or as text") {
   CHECK(error(folder.Write("gap.txt", "3\n\n4\n")).find("line 2: '' is no integer") != std::string::npos);
   CHECK(error(folder.Write("big.txt", "99999999999999999999\n")).find("line 1") != std::string::npos);
   CHECK(error(folder.Write("none.txt", "")).find("0 bytes") != std::string::npos);
-  CHECK(error(Testdata("grid.npy")).find("float32[3x4]; labels are one row of integers") != std::string::npos);
-  REQUIRE(WriteNpy(folder / "f.npy", Make<float>({1}, {1})).ok());
-  CHECK(error(folder / "f.npy").find("labels are integers") != std::string::npos);
+  REQUIRE(WriteNpy(folder / "i.npy", Make<int64_t>({1, 2}, {1, 2})).ok());
+  CHECK(error(folder / "i.npy").find("int64[1x2]; labels are one row of integers") != std::string::npos);
+  REQUIRE(WriteNpy(folder / "b.npy", Tensor::Allocate(DType::kBool, {1})).ok());
+  CHECK(error(folder / "b.npy").find("labels are integers") != std::string::npos);
+  REQUIRE(ReadLabels(Testdata("grid.npy")).ok());
+  CHECK(ReadLabels(Testdata("grid.npy"))->numbers->dims() == Dims{3, 4});
   REQUIRE(WriteNpy(folder / "u.npy", Make<uint64_t>({1}, {~uint64_t{0}})).ok());
   CHECK(error(folder / "u.npy").find("18446744073709551615") != std::string::npos);
 }

@@ -44,7 +44,7 @@ TEST_CASE("gates see the worst output") {
   CHECK(Find(m, "top1") == 1);
   CHECK(
       std::none_of(m.begin(), m.end(), [](const auto& x) { return x.first == "accuracy" || x.first == "size.ratio"; }));
-  report.accuracy = Accuracy{"logits", 400, 0.98, 0.9725};
+  report.task = TaskDiff{"logits", 400, {0.98, 0.97, 0.96, 0.95}, {0.9725, 0.96, 0.95, 0.94}};
   report.reference_bytes = 1000;
   report.candidate_bytes = 250;
   Add(report, "broken", Floats({1}, {1}), Floats({1}, {std::nanf("")}));
@@ -59,19 +59,40 @@ TEST_CASE("gates see the worst output") {
 
 TEST_CASE("the text is a table with what else is known below") {
   DiffReport report = TwoOutputs();
-  report.accuracy = Accuracy{"logits", 400, 0.98, 0.9725};
+  report.task = TaskDiff{"logits", 400, {0.98, 0.97, 0.96, 0.95}, {0.9725, 0.96, 0.95, 0.94}};
   report.reference_bytes = 1000;
   report.candidate_bytes = 250;
-  report.gates = {{*ParseGate("sqnr>=30"), 20.04, false}};
-  CHECK(DiffText(report) ==
-        "output  max abs  mean abs  rmse  rel rms    cosine  SQNR dB     top-1\n"
-        "------  -------  --------  ----  -------  --------  -------  --------\n"
-        "logits        1      0.25   0.5   0.0995  0.999940    20.04  100.00 %\n"
-        "mask          0         0     0        0  1.000000      inf\n"
-        "over 2 samples\n"
-        "accuracy on 400 labels: 98.00 % before, 97.25 % after, drop 0.75 points\n"
-        "size: 1000 bytes before, 250 bytes after (25.0 %)\n"
-        "gate sqnr>=30: NOT MET (20.04)\n");
+  Report rendered;
+  rendered.title = "b.onnx against a.onnx";
+  AddDiff(report, rendered);
+  rendered.gates = {{*ParseGate("sqnr>=30"), 20.04, false}};
+  CHECK(ReportText(rendered) == R"(b.onnx against a.onnx
+
+Outputs:
+output  max abs  mean abs  rmse  rel rms    cosine  SQNR dB     top-1
+------  -------  --------  ----  -------  --------  -------  --------
+logits        1      0.25   0.5   0.0995  0.999940    20.04  100.00 %
+mask          0         0     0        0  1.000000      inf
+
+output  PSNR dB    max ulp   KL nats  needed rtol  needed atol
+------  -------  ---------  --------  -----------  -----------
+logits    26.02  1.049e+06  1.63e-05          0.1         0.99
+mask        inf          0                      0            0
+
+Classes:
+logits                                  reference  candidate
+--------------------------------------  ---------  ---------
+accuracy = micro precision, recall, F1     0.9800     0.9725
+macro precision                            0.9700     0.9600
+macro recall                               0.9600     0.9500
+macro F1                                   0.9500     0.9400
+
+samples: 2
+accuracy on 400 labels: 98.00 % before, 97.25 % after, drop 0.75 points
+size: 1000 bytes before, 250 bytes after (25.0 %)
+gate sqnr>=30: NOT MET (20.04)
+)");
+  CHECK_FALSE(rendered.passed());
 }
 
 TEST_CASE("the table stays within 100 columns whatever a name holds") {
@@ -79,7 +100,9 @@ TEST_CASE("the table stays within 100 columns whatever a name holds") {
   report.samples = 1;
   const std::string name = "{\"name\": \"scores\",\n\t\"classes\": [" + std::string(500, 'x') + "]}";
   Add(report, name, Floats({1, 2}, {-1.23456e-30f, 1}), Floats({1, 2}, {1.23456e30f, -3e38f}));
-  const std::string text = DiffText(report);
+  Report rendered;
+  AddDiff(report, rendered);
+  const std::string text = ReportText(rendered);
   size_t begin = 0;
   int lines = 0;
   while (begin < text.size()) {
@@ -88,7 +111,7 @@ TEST_CASE("the table stays within 100 columns whatever a name holds") {
     begin = end + 1;
     ++lines;
   }
-  CHECK(lines == 4);
+  CHECK(lines == 10);
 }
 
 TEST_CASE("the JSON has fixed keys, and words for what JSON lacks") {
@@ -96,16 +119,15 @@ TEST_CASE("the JSON has fixed keys, and words for what JSON lacks") {
   report.reference = "a.onnx";
   report.samples = 1;
   Add(report, "y\"\xff", Floats({1}, {2}), Floats({1}, {2}));
-  report.gates = {{*ParseGate("sqnr>=30"), std::numeric_limits<double>::infinity(), true}};
-  CHECK(DiffJson(report) == R"({
-  "schema_version": 1,
+  CHECK(DiffJson(report).Text() == R"({
   "reference": "a.onnx",
   "samples": 1,
+  "worst_sample": -1,
   "outputs": [
     {
       "name": "y\")"
-                            "\xEF\xBF\xBD"
-                            R"(",
+                                   "\xEF\xBF\xBD"
+                                   R"(",
       "dtype": "float32",
       "elements": 1,
       "max_abs": 0.0,
@@ -114,25 +136,16 @@ TEST_CASE("the JSON has fixed keys, and words for what JSON lacks") {
       "relative_rms": 0.0,
       "cosine": 1.0,
       "sqnr_db": "inf",
+      "psnr_db": "inf",
+      "max_ulp": 0.0,
+      "kl": null,
       "top1": null,
-      "non_finite": 0
-    }
-  ],
-  "worst": {
-    "sqnr": "inf",
-    "cosine": 1.0,
-    "relative_rms": 0.0,
-    "rmse": 0.0,
-    "max_abs": 0.0,
-    "mean_abs": 0.0,
-    "non_finite": 0.0
-  },
-  "gates": [
-    {
-      "text": "sqnr>=30",
-      "metric": "sqnr",
-      "value": "inf",
-      "met": true
+      "top5": null,
+      "saturated": null,
+      "non_finite": 0,
+      "needed_rtol": 0.0,
+      "needed_atol": 0.0,
+      "sqnr_db_by_sample": []
     }
   ]
 }

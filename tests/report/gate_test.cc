@@ -7,6 +7,11 @@
 namespace quant {
 namespace {
 
+Status CheckGates(std::span<const Gate> gates, const Measures& measures) {
+  ASSIGN_OR_RETURN(const std::vector<GateVerdict> verdicts, JudgeGates(gates, measures));
+  return CheckVerdicts(verdicts);
+}
+
 Gate MustParse(const std::string& text) {
   auto gate = ParseGate(text);
   INFO(gate.status());
@@ -79,6 +84,32 @@ TEST_CASE("a gate on what was not measured is a mistake, never passed over") {
   const Status status = CheckGates(std::vector{MustParse("top1>=0.9")}, {{"sqnr", 40}, {"cosine", 1}});
   CHECK(ExitCode(status) == 2);
   CHECK(Message(status) == "gate 'top1>=0.9': this run measured no top1; it measured sqnr, cosine");
+}
+
+TEST_CASE("a limit may be what an accepted report measured, plus a number or times it") {
+  const Measures accepted = {{"sqnr", 30}, {"size.ratio", 0.25}, {"mean_abs", 1}};
+  const auto limit = [&](const std::string& text) {
+    const auto gate = ResolveGate(MustParse(text), &accepted);
+    REQUIRE(gate.ok());
+    CHECK(gate->against == Gate::Against::kNumber);
+    return gate->limit;
+  };
+  CHECK(limit("sqnr >= baseline") == 30);
+  CHECK(limit("sqnr >= baseline - 0.5") == 29.5);
+  CHECK(limit("sqnr>=baseline+1") == 31);
+  CHECK(limit("size.ratio<=baseline*2") == 0.5);
+  CHECK(limit("sqnr>=12") == 12);
+  CHECK(ExitCode(ResolveGate(MustParse("cosine>=baseline"), &accepted).status()) == 2);
+  CHECK(ExitCode(ResolveGate(MustParse("sqnr>=baseline"), nullptr).status()) == 2);
+  for (const char* wrong : {"sqnr>=baseline/2", "sqnr>=baselines", "sqnr>=baseline-", "sqnr>=baseline*x"}) {
+    CHECK(ExitCode(ParseGate(wrong).status()) == 2);
+  }
+}
+
+TEST_CASE("without gates an accepted report is held against what both measured") {
+  const auto gates = BaselineGates({{"sqnr", 30}, {"coverage", 1}, {"mean_abs", 1}}, {{"sqnr", 29}, {"mean_abs", 2}});
+  REQUIRE(gates.size() == 1);
+  CHECK(gates[0].text == "sqnr>=baseline-0.1");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "libquant/base/parallel.h"
 #include "tests/catch.h"
 
 namespace quant {
@@ -106,6 +107,55 @@ TEST_CASE("any real types compare") {
   CHECK(Of(packed, Make<int64_t>({3}, {-1, 7, -8})).max_abs() == 0);
   OutputMetrics m;
   CHECK(ExitCode(m.Add(Tensor::Allocate(DType::kComplex64, {1}), Tensor::Allocate(DType::kComplex64, {1}))) == 4);
+}
+
+TEST_CASE("peak, ulps, needed tolerances and saturation of hand numbers") {
+  const auto m = Of(Floats({4}, {3, -5, 0, 1}), Floats({4}, {3, -5.5f, 0.25f, std::nextafter(1.0f, 2.0f)}));
+  CHECK(m.psnr_db() == 20 * std::log10(8 / m.rmse()));
+  CHECK(m.max_ulp() == static_cast<double>(0x3e800000));  // from 0 to 0.25
+  CHECK(m.needed_rtol() == kInf);                         // nothing relative to 0 is enough
+  CHECK(std::abs(m.needed_atol() - (0.5 - 5e-3)) < 1e-12);
+  CHECK(!m.saturated());
+  CHECK(Of(Floats({1}, {1}), Floats({1}, {std::nextafter(1.0f, 2.0f)})).max_ulp() == 1);
+  CHECK(Of(Floats({1}, {0.0f}), Floats({1}, {-0.0f})).max_ulp() == 0);
+  CHECK(Of(Make<float16>({1}, {float16(-1.0f)}), Make<float16>({1}, {float16(-2.0f)})).max_ulp() == 1024);
+  const auto codes = Of(Make<int8_t>({4}, {-128, 127, 0, 1}), Make<int8_t>({4}, {-128, 127, 0, 1}));
+  CHECK(codes.saturated() == 0.5);
+  CHECK(!codes.max_ulp());
+  CHECK(Of(Make<uint8_t>({4}, {0, 255, 1, 2}), Make<uint8_t>({4}, {0, 255, 1, 2})).saturated() == 0.5);
+}
+
+TEST_CASE("divergence is of the rows where they are distributions, else of their softmax") {
+  const auto of = [](double p) { return Floats({1, 2}, {static_cast<float>(p), static_cast<float>(1 - p)}); };
+  CHECK(std::abs(*Of(of(0.5), of(0.25)).kl() - (0.5 * std::log(2.0) + 0.5 * std::log(0.5 / 0.75))) < 1e-7);
+  CHECK(*Of(of(0.5), of(0.5)).kl() == 0);
+  const double logits = *Of(Floats({1, 2}, {0, 0}), Floats({1, 2}, {5, 5 + std::log(3.0f)})).kl();
+  CHECK(std::abs(logits - (0.5 * std::log(2.0) + 0.5 * std::log(0.5 / 0.75))) < 1e-6);
+  CHECK(*Of(of(0.5), Floats({1, 2}, {kNaN, 1})).kl() == kInf);
+  CHECK(std::isfinite(*Of(of(0.5), of(0)).kl()));
+}
+
+TEST_CASE("top-5 asks whether the reference's favourite is among the candidate's five") {
+  const Tensor reference = Floats({2, 6}, {9, 1, 1, 1, 1, 1, 9, 1, 1, 1, 1, 1});
+  const Tensor got = Floats({2, 6}, {1, 2, 3, 4, 5, 0, 0, 1, 2, 3, 4, 5});
+  CHECK(Of(reference, got).top5() == 0.5);
+  CHECK(!Of(Floats({1, 5}, {1, 2, 3, 4, 5}), Floats({1, 5}, {1, 2, 3, 4, 5})).top5());
+}
+
+TEST_CASE("large tensors give the same sums however many threads there are") {
+  std::vector<float> ours(200'001), theirs(ours.size());
+  for (size_t i = 0; i < ours.size(); ++i) {
+    ours[i] = std::sin(static_cast<float>(i));
+    theirs[i] = ours[i] + 1e-3f * std::cos(static_cast<float>(i * i % 977));
+  }
+  const Dims dims = {1, static_cast<int64_t>(ours.size())};
+  SetThreads(1);
+  const auto one = Of(Floats(dims, ours), Floats(dims, theirs));
+  SetThreads(0);
+  const auto all = Of(Floats(dims, ours), Floats(dims, theirs));
+  CHECK(one.sqnr_db() == all.sqnr_db());
+  CHECK(one.kl() == all.kl());
+  CHECK(one.cosine() == all.cosine());
 }
 
 TEST_CASE("argmax takes the first of equals and never NaN") {

@@ -1,4 +1,4 @@
-#include "tools/saved_outputs.h"
+#include "libquant/data/saved_outputs.h"
 
 #include <filesystem>
 
