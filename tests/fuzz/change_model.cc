@@ -106,12 +106,12 @@ class Changes {
     before_ = FuzzAnswers::Of(model, feeds_);
   }
 
-  void Try(Stage stage, const Change& change, bool compare) {
+  void Try(Stage stage, const Change& change, Sameness wanted) {
     Model changed = model_;
     Status status = change(changed);
     if (status.ok()) status = VerifyAll(changed);
     if (status.ok()) status = InferShapes(changed);
-    if (status.ok() && before_) status = before_->Check(changed, compare);
+    if (status.ok() && before_) status = before_->Check(changed, wanted);
     endings_.push_back({stage, std::move(status)});
   }
 
@@ -140,20 +140,21 @@ Endings ChangeModel(const std::string& path, const std::string& bytes) {
   if (!model.ok()) return out;
   Changes changes(*model, seed);
   changes.Try(
-      Stage::kFuse, [](Model& m) { return RunPipeline(m, "default", "portable"); }, true);
+      Stage::kFuse, [](Model& m) { return RunPipeline(m, "default", "portable"); }, Sameness::kSame);
   changes.Try(
-      Stage::kFuseForRuntime, [](Model& m) { return RunPipeline(m, "onnxruntime", "onnxruntime-cpu"); }, true);
+      Stage::kFuseForRuntime, [](Model& m) { return RunPipeline(m, "onnxruntime", "onnxruntime-cpu"); },
+      Sameness::kSame);
   changes.Try(
-      Stage::kFixShape, [&](Model& m) { return FixShapes(m, changes.feeds()); }, true);
+      Stage::kFixShape, [&](Model& m) { return FixShapes(m, changes.feeds()); }, Sameness::kSame);
   changes.Try(
-      Stage::kRaise, [](Model& m) { return Move(m, kHighestOpset); }, true);
+      Stage::kRaise, [](Model& m) { return Move(m, kHighestOpset); }, Sameness::kSame);
   changes.Try(
-      Stage::kLower, [](Model& m) { return Move(m, kLowestOpset); }, true);
-  changes.Try(Stage::kDecompose, Decompose, true);
+      Stage::kLower, [](Model& m) { return Move(m, kLowestOpset); }, Sameness::kSame);
+  changes.Try(Stage::kDecompose, Decompose, Sameness::kWhereDefined);
   changes.Try(
-      Stage::kHalf, [](Model& m) { return MakeHalf(m, DType::kFloat16); }, false);
+      Stage::kHalf, [](Model& m) { return MakeHalf(m, DType::kFloat16); }, Sameness::kRuns);
   changes.Try(
-      Stage::kBfloat16, [](Model& m) { return MakeHalf(m, DType::kBfloat16); }, false);
+      Stage::kBfloat16, [](Model& m) { return MakeHalf(m, DType::kBfloat16); }, Sameness::kRuns);
   for (Ending& e : changes.Take()) out.push_back(std::move(e));
   return out;
 }
