@@ -20,6 +20,9 @@ namespace {
 using Guard = void (*)(onnx::InferenceContext& context);
 
 constexpr int64_t kLargestBlock = 1 << 20;  // its square is a number
+// Elements of a tensor that inference may take for a shape. ONNX makes a message of every element, also where only the
+// length is known.
+constexpr int64_t kLongestShape = 1 << 10;
 
 [[noreturn]] void Refuse(const std::string& why) { throw onnx::InferenceError(why); }
 
@@ -37,6 +40,9 @@ void CheckBatchDims(onnx::InferenceContext& context) {
   if (!onnx::hasInputShape(context, 0)) return;
   const int64_t dims = IntOf(context, "batch_dims", 0);
   if (dims < 0 || dims > onnx::getInputShape(context, 0).dim_size()) Refuse("batch_dims is out of range");
+  if (!onnx::hasInputShape(context, 1)) return;
+  const auto& indices = onnx::getInputShape(context, 1);
+  if (indices.dim_size() > 0 && indices.dim(indices.dim_size() - 1).dim_value() < 0) Refuse("an index has no length");
 }
 
 void CheckAxis(onnx::InferenceContext& context) {
@@ -74,6 +80,49 @@ void CheckSplit(onnx::InferenceContext& context) {
   if (split->data_type() == onnx::TensorProto::INT32) check(onnx::ParseData<int32_t>(split));
 }
 
+// The length of a tensor of rank 1; 0 for others, and where it is not known.
+int64_t LengthOf(const onnx::TypeProto* type) {
+  if (type == nullptr || !type->has_tensor_type()) return 0;
+  const onnx::TensorShapeProto& shape = type->tensor_type().shape();
+  return shape.dim_size() == 1 ? shape.dim(0).dim_value() : 0;
+}
+
+// Inputs that say how many dims the result has.
+template <size_t... kInputs>
+void CheckShapeInput(onnx::InferenceContext& context) {
+  const auto check = [&](size_t i) {
+    if (i < context.getNumInputs() && LengthOf(context.getInputType(i)) > kLongestShape) {
+      Refuse("the shape wanted has too many dimensions");
+    }
+  };
+  (check(kInputs), ...);
+}
+
+// The part of each output is looked up among as many as the attribute says.
+void CheckOutputCount(onnx::InferenceContext& context) {
+  const auto outputs = static_cast<int64_t>(context.getNumOutputs());
+  if (IntOf(context, "num_outputs", outputs) != outputs) Refuse("num_outputs is not the number of outputs");
+}
+
+// False: values must not be followed through the node.
+bool MayPropagate(const std::string& op_type, onnx::DataPropagationContext& context) {
+  int64_t length = 0;
+  for (size_t i = 0; i < context.getNumInputs(); ++i) {
+    const int64_t more = LengthOf(context.getInputType(i));
+    if (more > kLongestShape) return false;
+    length += std::max<int64_t>(more, 0);
+  }
+  if (length > kLongestShape) return false;
+  if (op_type != "Slice" || context.getNumInputs() < 5) return true;
+  // Added to an int again and again, which such a step would not move, or out of the tensor.
+  const onnx::TensorShapeProto* steps = context.getInputData(4);
+  for (int i = 0; steps != nullptr && i < steps->dim_size(); ++i) {
+    const int64_t step = steps->dim(i).dim_value();
+    if (step < -kLongestShape || step > kLongestShape) return false;
+  }
+  return true;
+}
+
 bool IsLabel(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Ellipses that stand for other numbers of dims, and a result's label that no operand has.
@@ -99,16 +148,23 @@ void CheckEquation(onnx::InferenceContext& context) {
 
 Guard GuardOf(const std::string& op_type, const std::string& domain) {
   static const std::map<std::pair<std::string, std::string>, Guard> guards = {
+      {{onnx::ONNX_DOMAIN, "AffineGrid"}, CheckShapeInput<1>},
       {{onnx::ONNX_DOMAIN, "Attention"}, CheckHeads},
+      {{onnx::ONNX_DOMAIN, "Col2Im"}, CheckShapeInput<1, 2>},
+      {{onnx::ONNX_DOMAIN, "ConstantOfShape"}, CheckShapeInput<0>},
       {{onnx::ONNX_DOMAIN, "DepthToSpace"}, CheckBlock},
       {{onnx::ONNX_DOMAIN, "Einsum"}, CheckEquation},
+      {{onnx::ONNX_DOMAIN, "Expand"}, CheckShapeInput<1>},
       {{onnx::ONNX_DOMAIN, "EyeLike"}, CheckFirstInput},
       {{onnx::ONNX_DOMAIN, "GatherND"}, CheckBatchDims},
       {{onnx::ONNX_DOMAIN, "LayerNormalization"}, CheckAxis},
       {{onnx::ONNX_DOMAIN, "OneHot"}, CheckDepth},
       {{onnx::ONNX_DOMAIN, "RegexFullMatch"}, CheckFirstInput},
       {{onnx::ONNX_DOMAIN, "RMSNormalization"}, CheckAxis},
+      {{onnx::ONNX_DOMAIN, "Reshape"}, CheckShapeInput<1>},
+      {{onnx::ONNX_DOMAIN, "Resize"}, CheckShapeInput<3>},
       {{onnx::ONNX_DOMAIN, "SpaceToDepth"}, CheckBlock},
+      {{onnx::ONNX_DOMAIN, "Split"}, CheckOutputCount},
       {{onnx::ONNX_DOMAIN, "SplitToSequence"}, CheckSplit},
       {{onnx::AI_ONNX_ML_DOMAIN, "LabelEncoder"}, CheckFirstInput},
   };
@@ -139,7 +195,10 @@ class Guarded : public onnx::ISchemaRegistry {
           if (computes_target) return InferReshape(schema, context);
           schema.GetTypeAndShapeInferenceFunction()(context);
         });
-    copy->PartialDataPropagationFunction(PropagationOf(schema));
+    copy->PartialDataPropagationFunction(
+        [op_type = schema.Name(), propagate = PropagationOf(schema)](onnx::DataPropagationContext& context) {
+          if (MayPropagate(op_type, context)) propagate(context);
+        });
     return copy;
   }
 

@@ -124,7 +124,7 @@ Status OpsetDowngrade::SpellOutResize() {
     ASSIGN_OR_RETURN(const int64_t rank, RankOf(0));
     if (HasInput(1)) return Unsupported("Resize of a region of interest along some axes");
     if (HasInput(3)) {
-      const auto& shape = graph_.value(node().inputs.at(0)).shape;
+      const std::optional<Shape> shape = graph_.value(node().inputs.at(0)).shape;  // a copy: values are added below
       const bool known = shape && std::all_of(shape->begin(), shape->end(), [](const Dim& d) { return d.known(); });
       if (!known) return Unsupported("Resize to sizes along some axes, whose other sizes are not known");
       RETURN_IF_ERROR(SpreadInput<int64_t>(3, axes, rank, 0));

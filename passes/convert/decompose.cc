@@ -7,6 +7,7 @@
 #include "libquant/model/expand_operators.h"
 #include "libquant/model/inline_functions.h"
 #include "passes/driver.h"
+#include "passes/match.h"
 
 namespace quant {
 namespace {
@@ -45,6 +46,7 @@ class Decomposer {
     }
     RETURN_IF_ERROR(RunAll(passes));
     if (!Wanted().empty()) {
+      RETURN_IF_ERROR(CheckBodies());
       const auto wants = [this](const std::string& domain, const std::string& op_type, int64_t) {
         return Wants(domain, op_type);
       };
@@ -86,6 +88,20 @@ class Decomposer {
     if (options_.target) options.pass.target = *options_.target;
     ASSIGN_OR_RETURN(const DriverReport done, RunPasses(model_, passes, options));
     misses_ = done.misses;
+    return OkStatus();
+  }
+
+  // ONNX's body of AffineGrid squeezes all dims of 1, so that of images it does not run for a batch of 1.
+  Status CheckBodies() const {
+    const Graph& graph = model_.graph;
+    for (NodeId n : graph.AllNodes()) {
+      const Node& node = graph.node(n);
+      if (node.op_type != "AffineGrid" || !Wants(node.domain, node.op_type) || InputOf(node, 0) == kNoValue) continue;
+      const auto& theta = graph.value(InputOf(node, 0)).shape;
+      if (!theta || theta->size() != 3 || (*theta)[0].value != 1 || (*theta)[1].value == 3) continue;
+      return Unsupported("node {}: the body that ONNX defines AffineGrid by fails for a batch of 1",
+                         graph.NodeLabel(n));
+    }
     return OkStatus();
   }
 

@@ -172,6 +172,7 @@ class Planner {
 
   // Whether the schema has half for an input or output, leaving side inputs out.
   bool MayBeHalf(const Node& node, size_t i, bool input) {
+    if (node.op_type == "BitCast") return false;  // it reads the bits of float32
     const std::optional<Signature>& signature = SignatureFor(node);
     if (!signature) return false;
     const FormalType* formal = input ? signature->Input(i) : signature->Output(i);

@@ -7,6 +7,9 @@
 namespace quant {
 namespace {
 
+// No tensor has more.
+constexpr int64_t kMostAxes = 64;
+
 Tensor ScalarOfType(DType type, double value) {
   switch (type) {
     case DType::kFloat16:
@@ -80,12 +83,10 @@ GraphEdit Speller::Finish(ValueRef result, std::initializer_list<std::pair<size_
 }
 
 std::optional<std::vector<int64_t>> AxesFrom(const Graph& graph, ValueId x, int64_t axis) {
-  int64_t end = 0;
-  if (axis >= 0) {
-    const auto rank = RankOf(graph, x);
-    if (!rank || axis >= *rank) return std::nullopt;
-    end = *rank;
-  }
+  const auto rank = RankOf(graph, x);
+  if (axis >= 0 && (!rank || axis >= *rank)) return std::nullopt;
+  if (axis < -(rank ? *rank : kMostAxes)) return std::nullopt;
+  const int64_t end = axis >= 0 ? *rank : 0;
   std::vector<int64_t> axes(static_cast<size_t>(end - axis));
   std::iota(axes.begin(), axes.end(), axis);
   return axes;

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/case_result.h"
 #include "tests/fuzz/corpus.h"
 
 namespace quant {
 
 struct CampaignOptions {
+  FuzzTarget target = nullptr;
   int64_t mutations = 0;       // of each corpus entry, after the entry itself
   uint64_t seed = 1;           // the same seed: the same cases
   double seconds = 0;          // ends the campaign early; 0: never

@@ -11,16 +11,16 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
 template <typename T>
-void FillIntegers(Random& random, const InputSpec& spec, Tensor& out) {
+void FillIntegers(Random& random, const InputSpec& spec, bool all_sound, Tensor& out) {
   // Most inputs of indices and sizes make sense, as otherwise nothing behind the check of them would run.
-  const bool sound = !OneIn(random, 3);
+  const bool sound = all_sound || !OneIn(random, 3);
   const auto bound = static_cast<size_t>(spec.index_bound > 0 && spec.index_bound < 100 ? spec.index_bound : 4);
   for (T& v : out.mutable_data<T>()) v = static_cast<T>(sound ? Below(random, bound) : OddInteger(random));
 }
 
 template <typename T>
-void FillReals(Random& random, Tensor& out) {
-  const bool sound = !OneIn(random, 3);
+void FillReals(Random& random, bool all_sound, Tensor& out) {
+  const bool sound = all_sound || !OneIn(random, 3);
   for (T& v : out.mutable_data<T>()) {
     v = static_cast<T>(
         static_cast<float>(sound ? static_cast<double>(Below(random, 2001)) / 500.0 - 2 : OddReal(random)));
@@ -31,24 +31,24 @@ void FillBytes(Random& random, Tensor& out) {
   for (std::byte& b : out.mutable_bytes()) b = static_cast<std::byte>(random() & 0xff);
 }
 
-void Fill(Random& random, const InputSpec& spec, Tensor& out) {
+void Fill(Random& random, const InputSpec& spec, bool sound, Tensor& out) {
   switch (out.dtype()) {
     case DType::kFloat:
-      return FillReals<float>(random, out);
+      return FillReals<float>(random, sound, out);
     case DType::kDouble:
-      return FillReals<double>(random, out);
+      return FillReals<double>(random, sound, out);
     case DType::kFloat16:
-      return FillReals<float16>(random, out);
+      return FillReals<float16>(random, sound, out);
     case DType::kBfloat16:
-      return FillReals<bfloat16>(random, out);
+      return FillReals<bfloat16>(random, sound, out);
     case DType::kInt64:
-      return FillIntegers<int64_t>(random, spec, out);
+      return FillIntegers<int64_t>(random, spec, sound, out);
     case DType::kInt32:
-      return FillIntegers<int32_t>(random, spec, out);
+      return FillIntegers<int32_t>(random, spec, sound, out);
     case DType::kUint64:
-      return FillIntegers<uint64_t>(random, spec, out);
+      return FillIntegers<uint64_t>(random, spec, sound, out);
     case DType::kUint32:
-      return FillIntegers<uint32_t>(random, spec, out);
+      return FillIntegers<uint32_t>(random, spec, sound, out);
     case DType::kBool:
       for (std::byte& b : out.mutable_bytes()) b = static_cast<std::byte>(random() & 1);
       return;
@@ -59,7 +59,7 @@ void Fill(Random& random, const InputSpec& spec, Tensor& out) {
 
 class FeedMaker {
  public:
-  explicit FeedMaker(uint64_t seed) : random_(seed) {}
+  FeedMaker(uint64_t seed, bool sound) : random_(seed), sound_(sound) {}
 
   StatusOr<Tensor> Make(const InputSpec& spec) {
     if (spec.dtype == DType::kUndefined) return MakeList(spec);
@@ -70,7 +70,7 @@ class FeedMaker {
     }
     if (!BytesFor(spec.dtype, dims)) return Unsupported("input {} is {}", spec.name, NameOf(spec.dtype));
     Tensor out = Tensor::Allocate(spec.dtype, std::move(dims));
-    Fill(random_, spec, out);
+    Fill(random_, spec, sound_, out);
     return out;
   }
 
@@ -104,13 +104,14 @@ class FeedMaker {
   }
 
   Random random_;
+  bool sound_;
   std::map<std::string, int64_t> sizes_;
 };
 
 }  // namespace
 
-StatusOr<NamedTensors> SeededFeeds(const std::vector<InputSpec>& inputs, uint64_t seed) {
-  FeedMaker maker(seed);
+StatusOr<NamedTensors> SeededFeeds(const std::vector<InputSpec>& inputs, uint64_t seed, bool sound) {
+  FeedMaker maker(seed, sound);
   NamedTensors out;
   for (const InputSpec& spec : inputs) {
     ASSIGN_OR_RETURN(Tensor tensor, maker.Make(spec));

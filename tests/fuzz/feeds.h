@@ -11,6 +11,7 @@ namespace quant {
 
 // Dims that are not known are 0 to 5, a rank that is not known 0 to 4; an input that is no tensor is a short list.
 // DataError when a declared size is more than 1 MiB.
-StatusOr<NamedTensors> SeededFeeds(const std::vector<InputSpec>& inputs, uint64_t seed);
+// With `sound`, only numbers of small size, indices within what they index.
+StatusOr<NamedTensors> SeededFeeds(const std::vector<InputSpec>& inputs, uint64_t seed, bool sound = false);
 
 }  // namespace quant

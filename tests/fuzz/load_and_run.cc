@@ -18,12 +18,9 @@
 namespace quant {
 namespace {
 
-constexpr SessionOptions kLimits = {
-    .max_folded_bytes = int64_t{1} << 22, .max_buffer_bytes = int64_t{1} << 26, .max_body_runs = 2000};
-
 Status Run(const Model& model, uint64_t seed, Stage& stage) {
   stage = Stage::kPlan;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(model, kLimits));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(model, kFuzzLimits));
   ASSIGN_OR_RETURN(const NamedTensors feeds, SeededFeeds(RequiredInputs(model), seed));
   stage = Stage::kRun;
   RunHooks hooks;
@@ -34,18 +31,13 @@ Status Run(const Model& model, uint64_t seed, Stage& stage) {
 
 }  // namespace
 
-bool LoadAndRunResult::allowed() const {
-  const int code = ExitCode(status);
-  return code == 0 || code == 3 || code == 4;
-}
-
-LoadAndRunResult LoadAndRun(const std::string& path, const std::string& bytes) {
-  LoadAndRunResult result;
+Endings LoadAndRun(const std::string& path, const std::string& bytes) {
   const uint64_t seed = HashText(bytes);
   SetThreads(seed % 2 == 0 ? 1 : 2);
+  Ending ending;
   const StatusOr<Model> model = LoadToRun(path);
-  result.status = model.ok() ? Run(*model, seed, result.reached) : model.status();
-  return result;
+  ending.status = model.ok() ? Run(*model, seed, ending.stage) : model.status();
+  return {ending};
 }
 
 }  // namespace quant
@@ -55,9 +47,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (std::filesystem::temp_directory_path() / fmt::format("nibble-fuzz-{}.onnx", getpid())).string();
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   std::ofstream(path, std::ios::binary) << bytes;
-  const quant::LoadAndRunResult result = quant::LoadAndRun(path, bytes);
+  const quant::Endings endings = quant::LoadAndRun(path, bytes);
   std::filesystem::remove(path);
-  if (result.allowed()) return 0;
-  fmt::print(stderr, "exit code {}: {}\n", quant::ExitCode(result.status), quant::Message(result.status));
+  if (endings[0].allowed()) return 0;
+  fmt::print(stderr, "exit code {}: {}\n", quant::ExitCode(endings[0].status), quant::Message(endings[0].status));
   std::abort();
 }

@@ -3,21 +3,15 @@
 
 #include <string>
 
-#include "libquant/base/status.h"
+#include "libquant/exec/session.h"
+#include "tests/fuzz/case_result.h"
 
 namespace quant {
 
-// How far a file got, and why no further.
-enum class Stage { kLoad, kPlan, kRun };
-struct LoadAndRunResult {
-  Stage reached = Stage::kLoad;  // the last stage that was begun
-  Status status;
-  // OK, or one of the endings that a file from a stranger may have: exit code 3 or 4.
-  bool allowed() const;
-};
+inline constexpr SessionOptions kFuzzLimits = {
+    .max_folded_bytes = int64_t{1} << 22, .max_buffer_bytes = int64_t{1} << 26, .max_body_runs = 2000};
 
-// Loads the model, makes inputs, plans and runs: once on one thread, or on two. `bytes` are the file's; all that is
-// random follows from them, so that a case is replayed from its file alone.
-LoadAndRunResult LoadAndRun(const std::string& path, const std::string& bytes);
+// Loads the model, makes inputs, plans and runs: once on one thread, or on two. One ending, of the last stage begun.
+Endings LoadAndRun(const std::string& path, const std::string& bytes);
 
 }  // namespace quant

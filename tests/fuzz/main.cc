@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/fuzz/campaign.h"
+#include "tests/fuzz/change_model.h"
 #include "tests/fuzz/load_and_run.h"
 
 namespace quant {
@@ -13,15 +14,16 @@ namespace {
 
 constexpr int kExitSkipped = 77;  // ctest's sign of a test that did not run
 
-int Replay(const std::vector<std::string>& paths) {
+int Replay(FuzzTarget target, const std::vector<std::string>& paths) {
   int faults = 0;
   for (const std::string& path : paths) {
     std::ifstream in(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    const LoadAndRunResult result = LoadAndRun(path, bytes);
-    fmt::print("{}: exit code {}: {}\n", path, ExitCode(result.status),
-               result.status.ok() ? "ran" : Message(result.status));
-    faults += result.allowed() ? 0 : 1;
+    for (const Ending& ending : target(path, bytes)) {
+      fmt::print("{}: {}: exit code {}: {}\n", path, NameOf(ending.stage), ExitCode(ending.status),
+                 ending.status.ok() ? "done" : Message(ending.status));
+      faults += ending.allowed() ? 0 : 1;
+    }
   }
   return faults == 0 ? 0 : 1;
 }
@@ -29,7 +31,8 @@ int Replay(const std::vector<std::string>& paths) {
 int Main(int argc, char** argv) {
   CLI::App app(
       "Loads and runs models as they are and says how each ends; or, with --mutations, models and seeded changes "
-      "of them, and counts faults.");
+      "of them, and counts faults. With --tools, looks models over and changes them as check, fuse, fixshape and "
+      "convert do; those that answered must answer the same.");
   CampaignOptions options;
   options.folder = "fuzz.out";
   std::vector<std::string> paths;
@@ -39,8 +42,11 @@ int Main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "other cases; the same seed gives the same");
   app.add_option("--seconds", options.seconds, "ends after that time");
   app.add_option("--folder", options.folder, "where cases at fault are kept; default fuzz.out");
+  bool tools = false;
+  app.add_flag("--tools", tools, "change models instead of running them only");
   CLI11_PARSE(app, argc, argv);
-  if (campaign->count() == 0) return Replay(paths);
+  options.target = tools ? ChangeModel : LoadAndRun;
+  if (campaign->count() == 0) return Replay(options.target, paths);
   const std::vector<CorpusEntry> corpus = LoadCorpus(paths);
   if (corpus.empty()) return kExitSkipped;
   return RunCampaign(corpus, options) == 0 ? 0 : 1;

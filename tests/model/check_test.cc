@@ -1,5 +1,7 @@
 #include "libquant/model/check.h"
 
+#include <fmt/format.h>
+
 #include "tests/catch.h"
 #include "tests/model/parse_model.h"
 
@@ -111,12 +113,78 @@ TEST_CASE("attributes that ONNX's inference divides by, or indexes with") {
   infer("g (float[2,2] x, int64[1,1] i) => (float[] y) { y = GatherND<batch_dims = -3>(x, i) }");
   infer("g (float[2,2] x, float[2] s) => (float[] y, float[] m) { y, m = LayerNormalization<axis = -9>(x, s) }");
   infer("g (float[2,2] x, float[2] s) => (float[] y, float[] m) { y, m = LayerNormalization<axis = 9>(x, s) }");
+  // MaxPool of a window larger than its input: a dim of -6.
+  infer(R"(g (float[2,2] x, float[1,1,2,2] i) => (float[] y) {
+    p = MaxPool<kernel_shape = [9, 9]>(i)  c = Cast<to = 7>(p)  y = GatherND(x, c) })");
   infer("g (int64[2] x, float[2] v) => (float[] y) <int64[0] d = {}> { y = OneHot(x, d, v) }");
   infer("g (float[4] x) => (seq(float[]) y) <int64 n = {0}> { y = SplitToSequence(x, n) }");
   infer("g (float[2] x) => (float[] y) { u = x.Unknown(x)  y = EyeLike<dtype = 1>(u) }");
   infer("g (float[2] a, float[2,3,4] b) => (float[] y) { y = Einsum<equation = \"i...,...->\">(a, b) }");
   infer("g (float a) => (float[] y) { y = Einsum<equation = \"->i\">(a) }");
   infer(R"(g (float[1,2,8] q) => (float[] y) { y = Attention<q_num_heads = 2, kv_num_heads = 0>(q, q, q) })");
+  infer("g (float[9] x) => (float[] y, float[] z, float[] w) { y, z, w = Split<num_outputs = 1>(x) }");
+  infer("g (float[9] x) => (float[] y) { y = Split<num_outputs = 9223372036854775807>(x) }");
+}
+
+// As time and memory that a length costs are what is wrong, an hour or a killed process is how these fail.
+TEST_CASE("a length that a tensor is said to have costs no memory") {
+  const auto infer = [](const std::string& graph, int64_t opset = 23) {
+    Model model = Parse(fmt::format("<ir_version: 10, opset_import: [\"\": {}]>\n{}", opset, graph));
+    const Status status = InferShapes(model);
+    CHECK((status.ok() || ExitCode(status) == 3));
+    return model;
+  };
+  SECTION("of a shape") {
+    const std::string inputs = "g (float[1] x, int64[3037000500] s, int64[2] t) => (float[] y) ";
+    infer(inputs + "{ y = Reshape(x, s) }");
+    infer(inputs + "{ y = Reshape(x, s) }", 13);
+    infer(inputs + "{ y = Expand(x, s) }");
+    infer(inputs + "{ y = Expand(x, s) }", 12);
+    infer(inputs + "{ y = ConstantOfShape(s) }");
+    infer(inputs + "{ y = ConstantOfShape(s) }", 9);
+    infer(inputs + "{ y = Resize(x, , , s) }");
+    infer(inputs + "{ y = Resize(x, , , s) }", 13);
+    infer(inputs + "{ y = AffineGrid(x, s) }");
+    infer("g (float[1,4,4] x, int64[3037000500] s, int64[2] t) => (float[] y) { y = Col2Im(x, s, t) }");
+    infer("g (float[1,4,4] x, int64[3037000500] s, int64[2] t) => (float[] y) { y = Col2Im(x, t, s) }");
+    infer("g (float[2] x, int64[2] s) => (float[] y) { l = Tile(s, s) y = Reshape(x, l) }");
+  }
+  SECTION("of values that are followed") {
+    const std::string inputs =
+        "g (int64[3037000500] s, int64 i) => (int64[] y) <int64[1] z = {0}, int64[1] one = {1}> ";
+    for (const std::string op : {"Add(s, one)", "Sub(one, s)", "Mul(s, s)", "Cast<to = 6>(s)", "Gather(s, z)",
+                                 "Concat<axis = 0>(s, one)", "Slice(s, z, one)", "Unsqueeze(s, z)", "Size(s)"}) {
+      INFO(op);
+      infer(fmt::format("{}{{ y = {} }}", inputs, op));
+      infer(fmt::format("{}{{ y = {} }}", inputs, op), 14);
+    }
+    const Model model = infer(inputs + "{ y = Add(s, one) }");
+    CHECK(ToString(*Named(model, "y").shape) == "3037000500");
+  }
+  SECTION("in a body") {
+    infer(R"(g (int64[1] a) => (int64[] y) <int64 n = {3}, bool t = {1}> {
+      y = Loop (n, t, a) <body = b (int64 i, bool c, int64[3000000000] s) => (bool d, int64[3000000000] r) {
+        d = Identity(c)
+        r = Add(s, s)
+      }>
+    })");
+  }
+  SECTION("pieced together") {
+    std::string nodes, s = "s";
+    for (int i = 0; i < 40; ++i) {
+      nodes += fmt::format("s{} = Concat<axis = 0>({}, {}) ", i, s, s);
+      s = fmt::format("s{}", i);
+    }
+    infer(fmt::format("g (int64[2] s) => (int64[] y) {{ {} y = Identity({}) }}", nodes, s));
+  }
+  SECTION("a step that an int does not hold") {
+    for (const int64_t step : {int64_t{1} << 32, -(int64_t{1} << 32), (int64_t{1} << 31) + 1}) {
+      infer(
+          fmt::format("g (int64[4] x) => (int64[] y) <int64[1] a = {{0}}, int64[1] b = {{4}}, int64[1] k = {{{}}}> "
+                      "{{ y = Slice(x, a, b, a, k) }}",
+                      step));
+    }
+  }
 }
 
 }  // namespace

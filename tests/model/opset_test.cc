@@ -155,6 +155,17 @@ TEST_CASE("pads, sizes and shapes are spelled out") {
             "unknown length"));
 }
 
+TEST_CASE("a Resize along some axes is spelled out wherever the values of the graph come to lie") {
+  for (int more = 0; more < 20; ++more) {
+    std::string nodes;
+    for (int i = 0; i < more; ++i) nodes += fmt::format("t{} = Relu(x) ", i);
+    const auto text = Lowered(18, 13, "(float[1,1,2,2] x) => (float[1,1,4,2] y) <int64[1] s = {4}>",
+                              nodes + "y = Resize<axes = [2]>(x, , , s)");
+    REQUIRE(text.ok());
+    CHECK(Has(*text, "{1,1,4,2}"));
+  }
+}
+
 TEST_CASE("what is at its default goes, what is not is named") {
   CHECK_FALSE(Has(*Lowered(14, 13, "(float[4] x, int64[1] d) => (float[4] y)", "y = Reshape<allowzero = 0>(x, d)"),
                   "allowzero"));
