@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "libquant/model/check.h"
+#include "libquant/model/type_clashes.h"
 #include "passes/match.h"
 #include "passes/shape/infer_anew.h"
 
@@ -42,6 +44,7 @@ class Driver {
   StatusOr<DriverReport> Run(const std::vector<const Pass*>& passes) {
     report_.nodes_before = CountNodes(model_);
     loads_ = CheckShapes(model_).ok();
+    for (const TypeClash& clash : TypeClashes(model_)) clashing_.insert(clash.node);
     for (const Pass* pass : passes) report_.passes.emplace_back().pass = pass;
     bool changed = true;
     while (changed && report_.rounds < options_.max_rounds && !exhausted()) {
@@ -87,6 +90,9 @@ class Driver {
 
   // Why the model as it is now must not stay.
   StatusOr<std::optional<std::string>> Wrong() const {
+    for (const TypeClash& clash : TypeClashes(model_)) {
+      if (!clashing_.contains(clash.node)) return std::optional("element types would clash: " + clash.what);
+    }
     if (loads_) {
       const Status shapes = CheckShapes(model_);
       if (!shapes.ok()) return std::optional("runtimes would not load the model: " + Message(shapes));
@@ -159,8 +165,9 @@ class Driver {
   Model& model_;
   const DriverOptions& options_;
   DriverReport report_;
-  std::optional<Model> before_;  // the pass that runs, once it changes something
-  bool loads_ = true;            // shapes agreed with what runtimes check before any pass
+  std::optional<Model> before_;     // the pass that runs, once it changes something
+  std::set<std::string> clashing_;  // nodes whose types clashed before any pass
+  bool loads_ = true;               // shapes agreed with what runtimes check before any pass
   std::set<std::tuple<std::string, std::string, std::string>> seen_;
 };
 
