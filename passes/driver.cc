@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "libquant/model/check.h"
+#include "libquant/model/opset.h"
 #include "libquant/model/type_clashes.h"
 #include "passes/match.h"
 #include "passes/shape/infer_anew.h"
@@ -35,6 +36,15 @@ void ImportMicrosoft(Model& model) {
     if (!known) f.opsets.emplace_back(kMicrosoft, 1);
   }
   if (used && model.OpsetOf(kMicrosoft) == 0) model.SetOpset(kMicrosoft, 1);
+}
+
+// Below IR 4 an initializer has to be listed among the inputs of its graph. Those that passes make are not.
+void RaiseForInitializers(Model& model) {
+  const Graph& graph = model.graph;
+  for (ValueId v = 0; v < graph.value_count() && model.ir_version < 4; ++v) {
+    const Value& value = graph.value(v);
+    if (!value.removed && value.is_initializer && !value.is_input) RaiseIrVersion(model, 4);
+  }
 }
 
 class Driver {
@@ -159,6 +169,7 @@ class Driver {
       RETURN_IF_ERROR(WithContext(Verify(f.body), std::string(pass.name)));
     }
     ImportMicrosoft(model_);
+    RaiseForInitializers(model_);
     return WithContext(InferAnew(model_), std::string(pass.name));
   }
 

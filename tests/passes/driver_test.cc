@@ -212,6 +212,28 @@ g (float16[N] x, float[N] z) => (float16[N] y) { a = Identity(x)  b = local.Unkn
   CHECK(report->changes == 1);
 }
 
+TEST_CASE("a pass that makes an initializer raises an IR version that wants it listed, and only such a pass") {
+  const char* const text = R"(<ir_version: 3, opset_import: ["": 9]>
+g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> {
+  a = Identity(x)
+  c = Constant<value = float[2] {3, 4}>()
+  d = Add(c, c)
+  b = Mul(a, d)
+  y = Add(b, w)
+})";
+  for (const char* name : {"fold-constants", "eliminate-identity"}) {
+    Model model = Parse(text);
+    const auto report = RunPasses(model, {FindPass(name)}, {});
+    REQUIRE(report.ok());
+    INFO(name);
+    CHECK(report->changes >= 1);
+    const bool makes = std::string(name) != "eliminate-identity";
+    CHECK(model.ir_version == (makes ? 4 : 3));
+    CHECK(model.graph.main().inputs.size() == (makes ? 1 : 2));
+    CHECK(CheckModel(model).ok());
+  }
+}
+
 TEST_CASE("near misses are told once, and only when asked for") {
   const char* const text = R"(<ir_version: 8, opset_import: ["": 17]>
 g (float[N] x) => (float[N] y) { [same] y = Identity(x) })";
