@@ -258,7 +258,9 @@ def check(oracle, kind, seed, tally):
     except Exception as e:
         tally["not run"] += 1
         ours = None
-        oracle.check(f"{name}: our executor", before is None, str(e)[-300:])
+        # A window larger than what it slides over: ONNX Runtime gives nothing, we refuse.
+        empty = "would have 0 output positions" in str(e)
+        oracle.check(f"{name}: our executor", before is None or empty, str(e)[-300:])
     if before is not None:
         after = runs(out, feeds)
         oracle.check(f"{name}: ONNX Runtime", after is not None and all(agree(before[n], after[n]) for n in before),
