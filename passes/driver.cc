@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "libquant/model/check.h"
+#include "libquant/model/opset.h"
+#include "libquant/model/type_clashes.h"
 #include "passes/match.h"
 #include "passes/shape/infer_anew.h"
 
@@ -35,6 +38,15 @@ void ImportMicrosoft(Model& model) {
   if (used && model.OpsetOf(kMicrosoft) == 0) model.SetOpset(kMicrosoft, 1);
 }
 
+// Below IR 4 an initializer has to be listed among the inputs of its graph. Those that passes make are not.
+void RaiseForInitializers(Model& model) {
+  const Graph& graph = model.graph;
+  for (ValueId v = 0; v < graph.value_count() && model.ir_version < 4; ++v) {
+    const Value& value = graph.value(v);
+    if (!value.removed && value.is_initializer && !value.is_input) RaiseIrVersion(model, 4);
+  }
+}
+
 class Driver {
  public:
   Driver(Model& model, const DriverOptions& options) : model_(model), options_(options) {}
@@ -42,6 +54,7 @@ class Driver {
   StatusOr<DriverReport> Run(const std::vector<const Pass*>& passes) {
     report_.nodes_before = CountNodes(model_);
     loads_ = CheckShapes(model_).ok();
+    for (const TypeClash& clash : TypeClashes(model_)) clashing_.insert(clash.node);
     for (const Pass* pass : passes) report_.passes.emplace_back().pass = pass;
     bool changed = true;
     while (changed && report_.rounds < options_.max_rounds && !exhausted()) {
@@ -87,6 +100,9 @@ class Driver {
 
   // Why the model as it is now must not stay.
   StatusOr<std::optional<std::string>> Wrong() const {
+    for (const TypeClash& clash : TypeClashes(model_)) {
+      if (!clashing_.contains(clash.node)) return std::optional("element types would clash: " + clash.what);
+    }
     if (loads_) {
       const Status shapes = CheckShapes(model_);
       if (!shapes.ok()) return std::optional("runtimes would not load the model: " + Message(shapes));
@@ -153,14 +169,16 @@ class Driver {
       RETURN_IF_ERROR(WithContext(Verify(f.body), std::string(pass.name)));
     }
     ImportMicrosoft(model_);
+    RaiseForInitializers(model_);
     return WithContext(InferAnew(model_), std::string(pass.name));
   }
 
   Model& model_;
   const DriverOptions& options_;
   DriverReport report_;
-  std::optional<Model> before_;  // the pass that runs, once it changes something
-  bool loads_ = true;            // shapes agreed with what runtimes check before any pass
+  std::optional<Model> before_;     // the pass that runs, once it changes something
+  std::set<std::string> clashing_;  // nodes whose types clashed before any pass
+  bool loads_ = true;               // shapes agreed with what runtimes check before any pass
   std::set<std::tuple<std::string, std::string, std::string>> seen_;
 };
 

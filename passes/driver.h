@@ -1,6 +1,7 @@
 // Runs passes: each to its own fixed point, the list of them again and again until nothing changes, both bounded. After
 // every pass that changed something the graph is verified and what is new gets its type. The change is undone when
-// runtimes would no longer load the model, or when a caller who can compare answers says so.
+// element types clash that did not before, when runtimes would no longer load the model, or when a caller who can compare
+// answers says so.
 #pragma once
 
 #include <functional>

@@ -82,12 +82,15 @@ class FixShapeTool : public Tool {
         "Gives named dimensions, or whole inputs, the numbers a device is built for. The numbers replace the names "
         "everywhere, in bodies and functions too; all other shapes are forgotten and inferred anew; then what the "
         "model computes of its shapes becomes constants. A name made of others, such as 'past + seq', is computed "
-        "once its parts have numbers.\n"
+        "once its parts have numbers. A 0 makes every tensor with that dimension empty in every run, such as a cache "
+        "that holds nothing yet.\n"
         "What stays dynamic is named with the first thing that makes it so. Names and inputs that are not in the "
         "model, and numbers that contradict it or each other, are errors.",
         {"nibble fixshape model.onnx --dim batch=1 --dim sequence=128 -o fixed.onnx",
          "nibble fixshape model.onnx --input x=1x3x224x224 -o fixed.onnx",
          "nibble fixshape decoder.onnx --dim 'past + seq=33' --dim seq=1 --dim past=32 -o fixed.onnx",
+         "# the first step, when the cache is empty",
+         "nibble fixshape decoder.onnx --dim past=0 --dim seq=8 -o first.onnx",
          "# a model for two sampling rates, at one of them",
          "nibble fixshape vad.onnx --input input=1x512 --value sr=16000 -o fixed.onnx",
          "# leave the second dimension as it is", "nibble fixshape model.onnx --input 'x=1x?x224x224' -o fixed.onnx",
@@ -199,6 +202,10 @@ class FixShapeTool : public Tool {
     Table names({"dimension", "number", "by", "places"});
     for (const BoundDim& d : bound.names) names.AddRow({d.name, Grouped(d.number), d.from, Grouped(d.places)});
     if (names.rows() > 0) out += names.Render() + "\n";
+    for (const BoundDim& d : bound.names) {
+      if (d.number == 0)
+        out += fmt::format("{} is 0: tensors with this dimension hold no elements, in any run\n\n", d.name);
+    }
     Table shapes({"value", "", "was", "is"});
     for (const Port& p : ports) {
       shapes.AddRow({Shortened(p.name, 48), p.is_output ? "output" : "input", p.before, p.after});

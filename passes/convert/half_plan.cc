@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "libquant/ops/op_def.h"
+#include "passes/convert/body_ports.h"
 #include "passes/quant/name_patterns.h"
 
 namespace quant {
@@ -43,19 +44,30 @@ bool IsInteger(DType dtype) { return dtype != DType::kUndefined && !InfoOf(dtype
 
 class Planner {
  public:
-  Planner(const Model& model, const HalfOptions& options)
-      : model_(model), graph_(model.graph), options_(options), plans_(static_cast<size_t>(graph_.node_count())) {}
+  Planner(const Model& model, const HalfOptions& options) : model_(model), graph_(model.graph), options_(options) {
+    plan_.nodes.resize(static_cast<size_t>(graph_.node_count()));
+  }
 
-  StatusOr<std::vector<HalfNodePlan>> Run() {
+  StatusOr<HalfPlan> Run() {
     RETURN_IF_ERROR(FindReasons());
     FindCounts();
     KeepCounts();
-    for (NodeId n : graph_.AllNodes()) Decide(n);
-    return std::move(plans_);
+    const std::vector<NodeId> order = graph_.AllNodes();
+    for (NodeId n : order) KeepSums(n);
+    for (NodeId n : order) Decide(n);
+    // Inner bodies first: what they give decides about those around them.
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      if (HasBodies(*it)) DecidePorts(*it);
+    }
+    return std::move(plan_);
   }
 
  private:
-  HalfNodePlan& plan(NodeId n) { return plans_[static_cast<size_t>(n)]; }
+  HalfNodePlan& plan(NodeId n) { return plan_.nodes[static_cast<size_t>(n)]; }
+  bool HasBodies(NodeId n) const { return !BodiesOf(graph_.node(n)).empty(); }
+  std::vector<BodyPort> PortsOf(NodeId n) const {
+    return BodyPortsOf(graph_, n, model_.OpsetOf("")).value_or(std::vector<BodyPort>());
+  }
   bool IsFloat(ValueId v) const { return DTypeOfValue(graph_, v) == DType::kFloat; }
   bool TouchesFloat(const Node& node) const {
     const auto is_float = [&](ValueId v) { return IsFloat(v); };
@@ -93,7 +105,7 @@ class Planner {
 
   // Why a node stays float32 whatever is around it.
   std::string Reason(const Node& node) {
-    if (!BodiesOf(node).empty()) return "what goes in and out of bodies stays float32";
+    if (!BodiesOf(node).empty()) return "";  // DecidePorts
     if (KeptOperators().contains(node.op_type)) return "needs float32's range or precision";
     if (NumberSources().contains(node.op_type)) return "makes its own numbers";
     const OpDef* def = FindOp(node.domain, node.op_type);
@@ -155,17 +167,45 @@ class Planner {
   // sizes or positions.
   void KeepCounts() {
     std::vector<NodeId> order = graph_.AllNodes();
+    for (NodeId n : order) {
+      for (RegionId r : BodiesOf(graph_.node(n))) {
+        for (ValueId v : graph_.region(r).outputs) KeepCount(v, n);
+      }
+    }
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       const Node& node = graph_.node(*it);
       if (node.op_type == "Constant") continue;
       const bool to_integer = node.op_type == "Cast" && !node.outputs.empty() && node.outputs[0] != kNoValue &&
                               IsInteger(graph_.value(node.outputs[0]).dtype);
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const ValueId v = node.inputs[i];
-        if (!IsCount(v) || graph_.value(v).producer == kNoNode) continue;
-        if (plan(*it).kept.empty() && !to_integer && MayBeHalf(node, i, true)) continue;
-        std::string& why = plan(graph_.value(v).producer).kept;
-        if (why.empty()) why = fmt::format("makes numbers that {} reads as float32", graph_.NodeLabel(*it));
+        const bool half = plan(*it).kept.empty() && !to_integer && !HasBodies(*it) && MayBeHalf(node, i, true);
+        if (!half) KeepCount(node.inputs[i], *it);
+      }
+    }
+  }
+  void KeepCount(ValueId v, NodeId reader) {
+    if (!IsCount(v) || graph_.value(v).producer == kNoNode) return;
+    std::string& why = plan(graph_.value(v).producer).kept;
+    if (why.empty()) why = fmt::format("makes numbers that {} reads as float32", graph_.NodeLabel(reader));
+  }
+
+  // The node that adds to what a Loop or Scan carries from run to run: in half every run would round the sum again.
+  NodeId AdderOf(const BodyPort& port) const {
+    if (!port.carried) return kNoNode;
+    const auto [in_region, in] = port.body_inputs.at(0);
+    const auto [out_region, out] = port.body_outputs.at(0);
+    const NodeId n = graph_.value(graph_.region(out_region).outputs[out]).producer;
+    if (n == kNoNode) return kNoNode;
+    const Node& node = graph_.node(n);
+    if (node.op_type != "Add" && node.op_type != "Sub" && node.op_type != "Sum") return kNoNode;
+    const ValueId before = graph_.region(in_region).inputs[in];
+    return std::find(node.inputs.begin(), node.inputs.end(), before) == node.inputs.end() ? kNoNode : n;
+  }
+  void KeepSums(NodeId n) {
+    for (const BodyPort& port : PortsOf(n)) {
+      const NodeId adder = AdderOf(port);
+      if (adder != kNoNode && TouchesFloat(graph_.node(adder)) && plan(adder).kept.empty()) {
+        plan(adder).kept = fmt::format("adds to what {} carries from run to run", graph_.NodeLabel(n));
       }
     }
   }
@@ -193,12 +233,12 @@ class Planner {
     const bool widens = node.op_type == "Cast" && DTypeOfValue(graph_, node.inputs.at(0)) == options_.type;
     const auto arg = [&](ValueId v, size_t i, bool input) {
       if (!IsFloat(v) || (agnostic && input)) return HalfArg::kAny;
-      if (widens) return HalfArg::kFloat;
+      if (widens || HasBodies(n)) return HalfArg::kFloat;
       return out.kept.empty() && MayBeHalf(node, i, input) ? HalfArg::kHalf : HalfArg::kFloat;
     };
     for (size_t i = 0; i < node.inputs.size(); ++i) out.inputs.push_back(arg(node.inputs[i], i, true));
     for (size_t i = 0; i < node.outputs.size(); ++i) out.outputs.push_back(arg(node.outputs[i], i, false));
-    if (!TouchesFloat(node) || !out.kept.empty()) return;
+    if (!TouchesFloat(node) || !out.kept.empty() || HasBodies(n)) return;
     const auto is_half = [](HalfArg a) { return a == HalfArg::kHalf; };
     out.half = std::any_of(out.inputs.begin(), out.inputs.end(), is_half) ||
                std::any_of(out.outputs.begin(), out.outputs.end(), is_half);
@@ -207,10 +247,83 @@ class Planner {
     }
   }
 
+  // Whether a body may give this value as half: a half node makes it, or it has no type of its own yet.
+  bool ComesHalf(ValueId v) {
+    const Value& value = graph_.value(v);
+    if (value.constant) return true;
+    if (value.producer == kNoNode) return plan_.body_inputs.contains(v);
+    const HalfNodePlan& from = plan(value.producer);
+    const auto i = static_cast<size_t>(value.output_index);
+    return i < from.outputs.size() && from.outputs[i] == HalfArg::kHalf;
+  }
+  // Whether every node that reads the value takes half. Region outputs follow.
+  bool ReadAsHalf(ValueId v) {
+    return std::all_of(graph_.value(v).uses.begin(), graph_.value(v).uses.end(), [&](const Use& use) {
+      if (use.node == kNoNode) return true;
+      const HalfArg wanted = plan(use.node).inputs[static_cast<size_t>(use.index)];
+      return wanted != HalfArg::kFloat;
+    });
+  }
+
+  // Why what goes through a port stays float32; empty when it becomes half.
+  std::string WhyFloat(NodeId n, const BodyPort& port) {
+    const std::vector<ValueId> values = ValuesOf(graph_, n, port);
+    if (!std::all_of(values.begin(), values.end(), [&](ValueId v) { return IsFloat(v); })) {
+      return "not all of its values are known to be float32";
+    }
+    if (std::any_of(values.begin(), values.end(), [&](ValueId v) { return IsCount(v); })) {
+      return "it is a number computed from integers";
+    }
+    if (AdderOf(port) != kNoNode) return "it is a sum carried from run to run";
+    for (ValueId v : values) {
+      const std::string lost = LostConstant(v);
+      if (!lost.empty()) return lost;
+    }
+    for (const auto& [r, i] : port.body_outputs) {
+      const ValueId v = graph_.region(r).outputs[i];
+      const bool passed = port.carried && v == graph_.region(r).inputs[port.body_inputs[0].second];
+      if (!passed && !ComesHalf(v)) return fmt::format("{} is float32 in its body", graph_.value(v).name);
+    }
+    if (port.body_outputs.empty() || port.carried) {
+      const auto [r, i] = port.body_inputs.at(0);
+      const ValueId v = graph_.region(r).inputs[i];
+      if (!ReadAsHalf(v)) return fmt::format("{} is read as float32 in its body", graph_.value(v).name);
+    }
+    return "";
+  }
+
+  // What goes through a port becomes half when all of its values are float32, each body gives half anyway, and what runs
+  // get is read as half. Casts would make any other choice as sound, but only more of them.
+  void DecidePorts(NodeId n) {
+    const Node& node = graph_.node(n);
+    HalfNodePlan& out = plan(n);
+    if (!out.kept.empty()) return;
+    const auto ports = BodyPortsOf(graph_, n, model_.OpsetOf(""));
+    if (!ports && TouchesFloat(node)) out.kept = "what goes in and out of its bodies stays float32";
+    std::vector<std::string> reasons;
+    for (const BodyPort& port : ports.value_or(std::vector<BodyPort>())) {
+      const std::vector<ValueId> values = ValuesOf(graph_, n, port);
+      if (std::none_of(values.begin(), values.end(), [&](ValueId v) { return IsFloat(v); })) continue;
+      const std::string why = WhyFloat(n, port);
+      if (!why.empty()) {
+        const ValueId named =
+            port.output && node.outputs[*port.output] != kNoValue ? node.outputs[*port.output] : values[0];
+        reasons.push_back(fmt::format("{}: {}", graph_.value(named).name, why));
+        continue;
+      }
+      out.half = true;
+      if (port.input) out.inputs[*port.input] = HalfArg::kHalf;
+      if (port.output && node.outputs[*port.output] != kNoValue) out.outputs[*port.output] = HalfArg::kHalf;
+      for (const auto& [r, i] : port.body_inputs) plan_.body_inputs.insert(graph_.region(r).inputs[i]);
+      for (const auto& [r, i] : port.body_outputs) plan_.body_outputs.emplace(r, static_cast<int32_t>(i));
+    }
+    if (!reasons.empty()) out.kept = fmt::format("{}", fmt::join(reasons, "; "));
+  }
+
   const Model& model_;
   const Graph& graph_;
   const HalfOptions& options_;
-  std::vector<HalfNodePlan> plans_;
+  HalfPlan plan_;
   std::vector<bool> counts_;
   std::map<std::pair<std::string, std::string>, std::optional<Signature>> signatures_;
 };
@@ -254,8 +367,6 @@ const std::set<std::string>& KeptOperators() {
   return names;
 }
 
-StatusOr<std::vector<HalfNodePlan>> PlanHalf(const Model& model, const HalfOptions& options) {
-  return Planner(model, options).Run();
-}
+StatusOr<HalfPlan> PlanHalf(const Model& model, const HalfOptions& options) { return Planner(model, options).Run(); }
 
 }  // namespace quant

@@ -29,11 +29,19 @@ enum class HalfArg : uint8_t { kFloat, kHalf, kAny };
 
 struct HalfNodePlan {
   bool half = false;  // at least one of its float32 values becomes half
-  std::string kept;   // why it stays float32; empty for nodes that are half or have no float32 values
+  // Why it stays float32; empty for nodes that are half or have no float32 values. An If, Loop or Scan may be half for
+  // some of what goes in and out, and stay float32 for the rest.
+  std::string kept;
   std::vector<HalfArg> inputs, outputs;  // of float32 values; others say kAny
 };
 
-// By NodeId; entries of removed nodes are empty. UsageError when an operator or pattern to keep is not in the model.
-StatusOr<std::vector<HalfNodePlan>> PlanHalf(const Model& model, const HalfOptions& options);
+struct HalfPlan {
+  std::vector<HalfNodePlan> nodes;                      // by NodeId; entries of removed nodes are empty
+  std::set<ValueId> body_inputs;                        // that become half
+  std::set<std::pair<RegionId, int32_t>> body_outputs;  // the same, by position
+};
+
+// UsageError when an operator or pattern to keep is not in the model.
+StatusOr<HalfPlan> PlanHalf(const Model& model, const HalfOptions& options);
 
 }  // namespace quant

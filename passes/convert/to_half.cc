@@ -21,15 +21,15 @@ class NullSink : public ByteSink {
 
 class HalfConverter {
  public:
-  HalfConverter(Model& model, std::vector<HalfNodePlan> plans, const HalfOptions& options, HalfReport& report)
-      : graph_(model.graph), plans_(std::move(plans)), options_(options), report_(report) {
+  HalfConverter(Model& model, HalfPlan plan, const HalfOptions& options, HalfReport& report)
+      : graph_(model.graph), plan_(std::move(plan)), options_(options), report_(report) {
     values_ = graph_.value_count();
   }
 
   Status Run() {
     native_half_.assign(static_cast<size_t>(values_), false);
     for (NodeId n : graph_.AllNodes()) {
-      const HalfNodePlan& plan = plans_[static_cast<size_t>(n)];
+      const HalfNodePlan& plan = plan_.nodes[static_cast<size_t>(n)];
       report_.half_nodes += plan.half;
       if (!plan.kept.empty()) report_.kept.push_back({graph_.NodeLabel(n), graph_.node(n).op_type, plan.kept});
     }
@@ -59,7 +59,7 @@ class HalfConverter {
   Status SetTypes() {
     for (NodeId n : graph_.AllNodes()) {
       Node& node = graph_.node(n);
-      const HalfNodePlan& plan = plans_[static_cast<size_t>(n)];
+      const HalfNodePlan& plan = plan_.nodes[static_cast<size_t>(n)];
       for (size_t i = 0; i < plan.outputs.size(); ++i) {
         if (plan.outputs[i] != HalfArg::kHalf) continue;
         graph_.value(node.outputs[i]).dtype = options_.type;
@@ -67,6 +67,10 @@ class HalfConverter {
       }
       if (plan.half && !plan.outputs.empty() && plan.outputs[0] == HalfArg::kHalf)
         RETURN_IF_ERROR(MendAttributes(node));
+    }
+    for (ValueId v : plan_.body_inputs) {
+      graph_.value(v).dtype = options_.type;
+      native_half_[static_cast<size_t>(v)] = true;
     }
     if (!options_.io_half) return OkStatus();
     for (ValueId v : graph_.main().inputs) {
@@ -92,8 +96,11 @@ class HalfConverter {
 
   // What a reader of a float32 value wants now.
   HalfArg Wanted(const Use& use) const {
-    if (use.node != kNoNode) return plans_[static_cast<size_t>(use.node)].inputs[static_cast<size_t>(use.index)];
-    return options_.io_half && use.region == kMainRegion ? HalfArg::kHalf : HalfArg::kFloat;
+    if (use.node != kNoNode) return plan_.nodes[static_cast<size_t>(use.node)].inputs[static_cast<size_t>(use.index)];
+    if (use.region != kMainRegion) {
+      return plan_.body_outputs.contains({use.region, use.index}) ? HalfArg::kHalf : HalfArg::kFloat;
+    }
+    return options_.io_half ? HalfArg::kHalf : HalfArg::kFloat;
   }
 
   void Rewire(const Use& use, ValueId to) {
@@ -107,7 +114,8 @@ class HalfConverter {
   Status ServeConstant(ValueId v) {
     std::vector<Use> readers;
     for (const Use& use : graph_.value(v).uses) {
-      if (use.node != kNoNode && Wanted(use) == HalfArg::kHalf) readers.push_back(use);
+      const bool of_main = use.node == kNoNode && use.region == kMainRegion;
+      if (!of_main && Wanted(use) == HalfArg::kHalf) readers.push_back(use);
     }
     if (readers.empty()) return OkStatus();
     const std::string name = graph_.value(v).name;
@@ -180,7 +188,7 @@ class HalfConverter {
   }
 
   Graph& graph_;
-  std::vector<HalfNodePlan> plans_;
+  HalfPlan plan_;
   const HalfOptions& options_;
   HalfReport& report_;
   ValueId values_ = 0;
@@ -197,8 +205,8 @@ StatusOr<HalfReport> ConvertToHalf(Model& model, const HalfOptions& options) {
   if (model.OpsetOf("") < 7) return Unsupported("the model is of opset {}; --opset raises it", model.OpsetOf(""));
   RaiseIrVersion(model, 4);
   HalfReport report;
-  ASSIGN_OR_RETURN(std::vector<HalfNodePlan> plans, PlanHalf(model, options));
-  RETURN_IF_ERROR(HalfConverter(model, std::move(plans), options, report).Run());
+  ASSIGN_OR_RETURN(HalfPlan plan, PlanHalf(model, options));
+  RETURN_IF_ERROR(HalfConverter(model, std::move(plan), options, report).Run());
   CancelCasts(model.graph);
   model.graph.RemoveUnused();
   for (NodeId n : model.graph.AllNodes()) {

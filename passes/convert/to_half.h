@@ -30,10 +30,10 @@ struct HalfReport {
   int casts = 0;                // in the model made, between float32 and half
 };
 
-// Expands the model's functions first: their bodies have no types of their own. Values that If, Loop and Scan hand in
-// and out stay float32, what is inside their bodies does not. Weights are rounded when they are asked for, and
-// saturate. A graph that came with opset or IR version too old for half keeps float32 where that is so. Types must have
-// been inferred.
+// Expands the model's functions first: their bodies have no types of their own. What If, Loop and Scan hand in and out
+// becomes half where all that it is in the node and its bodies can (DecidePorts). Weights are rounded when they are
+// asked for, and saturate. A graph that came with opset or IR version too old for half keeps float32 where that is so.
+// Types must have been inferred.
 StatusOr<HalfReport> ConvertToHalf(Model& model, const HalfOptions& options);
 
 // What was lost in each weight: those that no writer has produced are produced here, for the count alone.

@@ -25,7 +25,7 @@ class Binder {
   Status Collect(const DimRequest& request) {
     RETURN_IF_ERROR(CollectNames());
     for (const DimRequest::Named& d : request.dims) {
-      if (d.number < 1) return UsageError("dimension '{}' can't be {}: a dimension is 1 or more", d.name, d.number);
+      if (d.number < 0) return UsageError("dimension '{}' can't be {}: a dimension is 0 or more", d.name, d.number);
       RETURN_IF_ERROR(CheckKnown(d.name));
       RETURN_IF_ERROR(Add(d.name, d.number, "--dim"));
     }
@@ -128,7 +128,7 @@ class Binder {
     for (size_t i = 0; i < shape.size(); ++i) {
       if (!input.dims[i]) continue;
       const int64_t number = *input.dims[i];
-      if (number < 1) return UsageError("input '{}': a dimension can't be {}: it is 1 or more", input.name, number);
+      if (number < 0) return UsageError("input '{}': a dimension can't be {}: it is 0 or more", input.name, number);
       if (shape[i].known() && shape[i].value != number) {
         return UsageError("input '{}': dimension {} is {} and can't become {}", input.name, i, shape[i].value, number);
       }
@@ -145,6 +145,14 @@ class Binder {
     return OkStatus();
   }
 
+  // A 0 that nobody asked for, for this name or for another, is a slip.
+  Status CheckComputed(const std::string& name, int64_t number) const {
+    const bool asked = std::any_of(bound_.begin(), bound_.end(), [](const BoundDim& d) { return d.number == 0; });
+    if (number >= (asked ? 0 : 1)) return OkStatus();
+    return UsageError("dimension '{}' comes out as {}: a dimension is 1 or more{}", name, number,
+                      number == 0 ? fmt::format("; --dim '{}=0' allows this 0", name) : "");
+  }
+
   // Names made of others get their numbers.
   Status Compute() {
     const auto number_of = [this](const std::string& part) {
@@ -155,7 +163,7 @@ class Binder {
     for (const std::string& name : order_) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> number, ComputeDimName(name, number_of));
       if (!number) continue;
-      if (*number < 1) return UsageError("dimension '{}' comes out as {}: a dimension is 1 or more", name, *number);
+      RETURN_IF_ERROR(CheckComputed(name, *number));
       computed.push_back({name, *number, "its parts", 0});
     }
     for (const BoundDim& c : computed) RETURN_IF_ERROR(Add(c.name, c.number, c.from));

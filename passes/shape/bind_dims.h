@@ -17,6 +17,7 @@
 
 namespace quant {
 
+// A 0 is a dimension like others where it is asked for: a cache that holds nothing yet. All tensors with it are empty.
 struct DimRequest {
   struct Named {
     std::string name;

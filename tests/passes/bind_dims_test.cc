@@ -143,7 +143,21 @@ TEST_CASE("names with dots and arithmetic are names, and are computed from their
   CHECK(Fault(model, request) == "dimension 'past.len + seq' is 10 by --dim but 9 by its parts");
   mask[1].symbol = "past.len - seq";
   request.dims = {{"past.len", 1}, {"seq", 1}};
-  CHECK(Fault(model, request) == "dimension 'past.len - seq' comes out as 0: a dimension is 1 or more");
+  CHECK(Fault(model, request) ==
+        "dimension 'past.len - seq' comes out as 0: a dimension is 1 or more; --dim 'past.len - seq=0' "
+        "allows this 0");
+  request.dims.push_back({"past.len - seq", 0});
+  CHECK(Fault(model, request).empty());
+}
+
+TEST_CASE("a dimension that is asked to be 0 is, and what is computed from it") {
+  Model model = Parsed(kTwoInputs);
+  (*model.graph.value(Named(model, "m")).shape)[1].symbol = "2*past.len";
+  DimRequest request;
+  request.dims = {{"batch", 1}, {"seq", 0}, {"past.len", 0}};
+  REQUIRE(BindDims(model, request).ok());
+  CHECK(ShapeText(model, "x") == "1 x 0 x 4");
+  CHECK(ShapeText(model, "m") == "1 x 0");
 }
 
 TEST_CASE("requests that contradict the model or themselves") {
@@ -155,15 +169,16 @@ TEST_CASE("requests that contradict the model or themselves") {
     return Fault(model, {.dims = {{"batch", 2}}, .inputs = std::move(given), .values = {}});
   };
   CHECK(dims({{"bacth", 1}}) == "there is no dimension 'bacth'; the model names batch, seq, past, b2, p2");
-  CHECK(dims({{"batch", 0}}) == "dimension 'batch' can't be 0: a dimension is 1 or more");
-  CHECK(dims({{"batch", -1}}) == "dimension 'batch' can't be -1: a dimension is 1 or more");
+  CHECK(dims({{"batch", 0}}).empty());
+  CHECK(dims({{"batch", -1}}) == "dimension 'batch' can't be -1: a dimension is 0 or more");
   CHECK(dims({{"batch", 1}, {"batch", 2}}) == "dimension 'batch' is given twice: 1 and 2");
   CHECK(dims({{"batch", 1}, {"batch", 1}}).empty());
   CHECK(dims({{"seq", int64_t{1} << 62}, {"batch", 1}}) == "input 'x' would be too large: 1x4611686018427387904x4");
   CHECK(inputs({{"q", {1}}}) == "there is no input 'q'; the model has x, m");
   CHECK(inputs({{"x", {2, 1}}}) == "input 'x' is batch x seq x 4, of 3 dimensions; 2 are given");
   CHECK(inputs({{"x", {2, 1, 5}}}) == "input 'x': dimension 2 is 4 and can't become 5");
-  CHECK(inputs({{"x", {2, 0, 4}}}) == "input 'x': a dimension can't be 0: it is 1 or more");
+  CHECK(inputs({{"x", {2, 0, 4}}}).empty());
+  CHECK(inputs({{"x", {2, -1, 4}}}) == "input 'x': a dimension can't be -1: it is 0 or more");
   CHECK(inputs({{"x", {3, 1, 4}}}) == "dimension 'batch' is 2 by --dim but 3 by input 'x'");
   CHECK(inputs({{"x", {2, 1, 4}}, {"m", {4, 1}}}) == "dimension 'batch' is 2 by --dim but 4 by input 'm'");
   CHECK(inputs({{"x", {2, 1, 4}}, {"x", {2, 2, 4}}}) == "input 'x' is given twice, with different shapes");
