@@ -7,6 +7,7 @@
 // (shape_values.h). Symbols may take part as long as they cancel out: Equal(batch, -1) is false.
 #include <limits>
 
+#include "libquant/model/dim_names.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 #include "passes/shape/shape_values.h"
@@ -27,9 +28,6 @@ Tensor TensorOf(const ShapeValue& value, const std::vector<int64_t>& numbers, DT
   return dtype == DType::kInt32 ? TensorOf<int32_t>(value, numbers) : TensorOf<int64_t>(value, numbers);
 }
 
-// Names that inference gave to what it could not find.
-bool IsGenerated(const std::string& symbol) { return symbol.empty() || symbol.rfind("unk__", 0) == 0; }
-
 std::optional<GraphEdit> MissOf(const PassContext& context, const Node& node) {
   const ValueId x = InputOf(node, 0);
   if (!IsOp(node, "Shape") || x == kNoValue) return std::nullopt;
@@ -38,7 +36,7 @@ std::optional<GraphEdit> MissOf(const PassContext& context, const Node& node) {
   for (size_t i = 0; i < value.shape->size(); ++i) {
     const Dim& d = (*value.shape)[i];
     if (d.known()) continue;
-    if (IsGenerated(d.symbol)) return context.Miss("dimension {} of {} is not known", i, value.name);
+    if (!HasMeaningfulName(d)) return context.Miss("dimension {} of {} is not known", i, value.name);
     return context.Miss("dimension {} of {} is no number but '{}'", i, value.name, d.symbol);
   }
   return std::nullopt;

@@ -4,14 +4,12 @@
 #include <vector>
 
 #include "libquant/model/check.h"
+#include "libquant/model/dim_names.h"
 #include "passes/match.h"
 #include "passes/shape/shape_values.h"
 
 namespace quant {
 namespace {
-
-// What inference calls a dimension that has no name in the file. It names them anew each time.
-bool IsNamed(const Dim& dim) { return !dim.symbol.empty() && dim.symbol.substr(0, 5) != "unk__"; }
 
 // Each round gives shapes to what lies behind Reshapes whose targets depend on shapes found in the round before.
 constexpr int kReshapeRounds = 8;
@@ -52,7 +50,7 @@ bool TakeBack(Graph& graph, const NodeShapes& before) {
     if (now->size() != shape.size()) continue;
     for (size_t i = 0; i < shape.size(); ++i) {
       Dim& dim = (*now)[i];
-      const bool better = shape[i].known() || (IsNamed(shape[i]) && !IsNamed(dim));
+      const bool better = shape[i].known() || (HasMeaningfulName(shape[i]) && !HasMeaningfulName(dim));
       if (dim.known() || !better) continue;
       dim = shape[i];
       taken = true;
