@@ -29,7 +29,8 @@ def answer(path, x):
 
 def one_node(oracle, what, path, x, op, domain, *passes):
     out = oracle.folder / "fused.onnx"
-    report = oracle.json("fuse", path, "-o", out, "--target", "onnxruntime-cpu", "--passes", ",".join(passes), "--verify")
+    chosen = [word for name in passes for word in ("--passes", name)]
+    report = oracle.json("fuse", path, "-o", out, "--target", "onnxruntime-cpu", "--verify", *chosen)
     nodes = [(n.domain, n.op_type) for n in onnx.load(out).graph.node]
     undone = [p["undone"] for p in report["passes"] if p["undone"]]
     if not oracle.check(f"{what}: becomes {domain}:{op}", nodes == [(domain, op)], f"{nodes} {undone}"):
