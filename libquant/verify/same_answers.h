@@ -1,10 +1,11 @@
 // Whether a model still answers as it did: what a pass is held to. The answers of the model as it was are kept; a
 // changed one runs on the same samples.
 //
-// An output may move by the relative RMS of AnswerTolerance, and by more only as far as the model itself moves when its
-// float32 and float64 inputs change by one unit in the last place: no more than that can be known of an answer. That
-// is measured on the model as it was, when an output first asks for it, and counts up to kMostNoise: beyond that the
-// answers say nothing of the model.
+// An output may move by the relative RMS of AnswerTolerance, and by more only up to twice what the model itself moves
+// by when its float32 and float64 inputs and weights (constants of two or more axes) change by one unit in the last
+// place: no more can be known of an answer, each of the two compared is so far from the exact one, and a weight that
+// something is folded into is rounded anew. That is measured on the model as it was, when an output first asks for it,
+// and counts up to kMostNoise: beyond that the answers say nothing of the model.
 #pragma once
 
 #include <map>
@@ -37,7 +38,7 @@ class SameAnswers {
 
  private:
   AnswerTolerance tolerance_;
-  // How far output `name` moves with the inputs' last bits; 0 when that can't be told.
+  // How far output `name` moves with the last bits of inputs and weights; 0 when that can't be told.
   double NoiseOf(const std::string& name) const;
 
   std::vector<NamedTensors> feeds_, answers_;

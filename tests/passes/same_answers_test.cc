@@ -1,4 +1,4 @@
-// What a changed model may answer: within the tolerance, or within what the inputs' last bits move the model by.
+// What a changed model may answer: within the tolerance, or within what the last bits of inputs and weights move it by.
 #include "libquant/verify/same_answers.h"
 
 #include "libquant/data/samples.h"
@@ -41,11 +41,12 @@ TEST_CASE("a well-conditioned model is held to the tolerance") {
   CHECK(*Difference(kPlain, 1, 1.00003) == "output y: relative RMS 3e-05 where 1e-05 is allowed");
 }
 
-TEST_CASE("an ill-conditioned model may move as the last bits of its inputs move it, and no further") {
+TEST_CASE("an ill-conditioned model may move as last bits move it, and no further") {
   CHECK_FALSE(Difference(kIllConditioned, 1, 0.99999994));  // the next number below 1
   const auto wrong = Difference(kIllConditioned, 1, 1.0000005);
   REQUIRE(wrong);
-  CHECK(wrong->find("is allowed, which is what the last bits of the inputs move it by") != std::string::npos);
+  CHECK(wrong->find("is allowed, which is twice what the last bits of inputs and weights move it by") !=
+        std::string::npos);
   // So far off that noise excuses nothing.
   CHECK(Difference(kIllConditioned, 1, 1.001)->find("where 1e-05 is allowed") != std::string::npos);
 }
