@@ -40,6 +40,7 @@ NodesByOperator RunOperators(const Model& model) {
 
 std::vector<std::string> LabelsOf(const std::vector<PlacedNode>& nodes) {
   std::vector<std::string> out;
+  out.reserve(nodes.size());
   for (const PlacedNode& placed : nodes) out.push_back(placed.graph->NodeLabel(placed.id));
   return out;
 }
