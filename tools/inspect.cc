@@ -3,6 +3,7 @@
 
 #include "libquant/exec/session.h"
 #include "libquant/model/check.h"
+#include "libquant/model/dim_names.h"
 #include "libquant/model/properties.h"
 #include "libquant/model/read.h"
 #include "libquant/model/text.h"
@@ -49,7 +50,7 @@ std::string ShapeText(const Value& value) {
   if (!value.shape) return "unknown";
   Shape shape = *value.shape;
   for (Dim& d : shape) {
-    if (!HasName(d)) d.symbol.clear();
+    if (!HasMeaningfulName(d)) d.symbol.clear();
   }
   return ToString(shape);
 }
@@ -207,7 +208,7 @@ Json ValueJson(const Value& value) {
   if (value.shape) {
     shape = Json::Array();
     for (const Dim& d : *value.shape) {
-      shape.Append(d.known() ? Json(d.value) : HasName(d) ? Json(d.symbol) : Json());
+      shape.Append(d.known() ? Json(d.value) : HasMeaningfulName(d) ? Json(d.symbol) : Json());
     }
   }
   return Json::Object().Set("name", value.name).Set("dtype", NameOf(value.dtype)).Set("shape", shape);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <fstream>
 
 namespace quant {
@@ -16,18 +15,6 @@ std::string Grouped(int64_t number) {
     text += digits[i];
   }
   return text;
-}
-
-std::string Bytes(int64_t bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
 std::string Real(double value) { return fmt::format("{:.6g}", value); }

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "libquant/base/byte_text.h"
+
 namespace quant {
 
 // "1,234,567".
 std::string Grouped(int64_t number);
-// "512 B", "1.50 KiB", "3.00 GiB".
-std::string Bytes(int64_t bytes);
 // Six significant digits: "0.123457", "1.5e-08", "inf".
 std::string Real(double value);
 

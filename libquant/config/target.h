@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libquant/base/status.h"
+#include "libquant/ir/dtype.h"
 
 namespace quant {
 
@@ -36,8 +37,14 @@ struct Target {
   std::vector<std::string> others;
   // Operators that it runs under conditions, with these for people to read.
   std::map<std::string, std::string> limits;
+  // Element types taken of an operator's first input that may have several, by operator ("Conv",
+  // "com.microsoft:Gelu"). The entry "" is for those of the default domain that are not named. Of operators without
+  // an entry nothing is known.
+  std::map<std::string, std::vector<DType>> types;
 
   bool Runs(std::string_view domain, std::string_view op_type) const;
+  // False where the target is known not to take this type of the operator.
+  bool Takes(std::string_view domain, std::string_view op_type, DType dtype) const;
 };
 
 // UsageError naming the targets there are.

@@ -17,7 +17,7 @@ class TargetReader {
   Status Read(const YAML::Node& root) {
     const std::vector<std::string> keys = {"name",           "about",     "min-opset", "max-opset",  "negative-scales",
                                            "dynamic-shapes", "float16",   "int4",      "falls-back", "runs",
-                                           "lacks",          "microsoft", "others",    "limits"};
+                                           "lacks",          "microsoft", "others",    "limits",     "types"};
     return yaml_.ForKeys(root, keys, [&](const std::string& key, const YAML::Node&, const YAML::Node& value) {
       return Entry(key, value);
     });
@@ -26,6 +26,7 @@ class TargetReader {
  private:
   Status Entry(const std::string& key, const YAML::Node& value) {
     if (key == "limits") return Limits(value);
+    if (key == "types") return Types(value);
     if (std::vector<std::string>* list = ListOf(key)) {
       ASSIGN_OR_RETURN(*list, yaml_.Words(key, value));
       return OkStatus();
@@ -63,6 +64,36 @@ class TargetReader {
     return OkStatus();
   }
 
+  // A list of {takes, of}: element types, and the operators that they are for; without `of`, all that are not named.
+  Status Types(const YAML::Node& list) {
+    if (!list.IsSequence()) return UsageError("{}: types takes a list", yaml_.Place(list));
+    for (const auto& entry : list) {
+      std::vector<std::string> of = {""};
+      std::vector<DType> takes;
+      RETURN_IF_ERROR(
+          yaml_.ForKeys(entry, {"takes", "of"}, [&](const std::string& key, const auto&, const auto& value) {
+            if (key == "takes") return ElementTypes(value, takes);
+            ASSIGN_OR_RETURN(of, yaml_.Words(key, value));
+            return OkStatus();
+          }));
+      for (const std::string& op : of) {
+        if (!target_.types.emplace(op, takes).second) {
+          return UsageError("{}: types of {} are given twice", yaml_.Place(entry), op.empty() ? "all others" : op);
+        }
+      }
+    }
+    return OkStatus();
+  }
+
+  Status ElementTypes(const YAML::Node& node, std::vector<DType>& out) const {
+    ASSIGN_OR_RETURN(const std::vector<std::string> words, yaml_.Words("takes", node));
+    for (const std::string& word : words) {
+      out.push_back(DTypeFromName(word));
+      if (out.back() == DType::kUndefined) return UsageError("{}: there is no type {}", yaml_.Place(node), word);
+    }
+    return OkStatus();
+  }
+
   Status Flag(const std::string& key, const YAML::Node& node, const std::string& word, bool& out) const {
     if (word != "true" && word != "false") return UsageError("{}: {} takes true or false", yaml_.Place(node), key);
     out = word == "true";
@@ -89,6 +120,14 @@ bool Target::Runs(std::string_view domain, std::string_view op_type) const {
   if (domain.empty() || domain == "ai.onnx") return runs.empty() ? !Has(lacks, op_type) : Has(runs, op_type);
   if (domain == "com.microsoft") return Has(microsoft, op_type);
   return Has(others, fmt::format("{}:{}", domain, op_type));
+}
+
+bool Target::Takes(std::string_view domain, std::string_view op_type, DType dtype) const {
+  const bool standard = domain.empty() || domain == "ai.onnx";
+  auto found = types.find(standard ? std::string(op_type) : fmt::format("{}:{}", domain, op_type));
+  if (found == types.end() && standard) found = types.find("");
+  if (found == types.end()) return true;
+  return std::find(found->second.begin(), found->second.end(), dtype) != found->second.end();
 }
 
 StatusOr<Target> ReadTargetText(const std::string& text, const std::string& name) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "libquant/base/byte_text.h"
 #include "libquant/lint/rules.h"
 
 namespace quant {
@@ -46,7 +47,7 @@ void LintFiles(const Model& model, std::vector<Finding>& out) {
   if (model.sources.empty()) return;
   const int64_t model_bytes = model.sources[0]->size();
   if (model_bytes > kProtobufLimit) {
-    out.push_back(Finding::Of(FindingId::kDataLimit, "the model's file has " + SizeText(model_bytes)));
+    out.push_back(Finding::Of(FindingId::kDataLimit, "the model's file has " + Bytes(model_bytes)));
   }
   Ranges ranges;
   AddRanges(model.graph, ranges);
@@ -59,7 +60,7 @@ void LintFiles(const Model& model, std::vector<Finding>& out) {
     files.push_back(NameBeside(*model.sources[0], file));
     const int64_t unused = file.size() - Covered(ranges[file.path()]);
     if (unused > kUnusedBytes && unused > file.size() / 10)
-      stale.push_back(fmt::format("{}: {}", files.back(), SizeText(unused)));
+      stale.push_back(fmt::format("{}: {}", files.back(), Bytes(unused)));
   }
   total += external;
   if (!stale.empty()) {
@@ -68,10 +69,9 @@ void LintFiles(const Model& model, std::vector<Finding>& out) {
   }
   if (!files.empty()) {
     out.push_back(Finding::Of(FindingId::kDataExternal,
-                              fmt::format("{} of weights in {}", SizeText(external), Count(files.size(), "file")),
-                              files));
+                              fmt::format("{} of weights in {}", Bytes(external), Count(files.size(), "file")), files));
   }
-  if (total > kProtobufLimit) out.push_back(Finding::Of(FindingId::kDataLarge, SizeText(total) + " in all files"));
+  if (total > kProtobufLimit) out.push_back(Finding::Of(FindingId::kDataLarge, Bytes(total) + " in all files"));
 }
 
 }  // namespace quant

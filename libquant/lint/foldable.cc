@@ -13,7 +13,7 @@ bool ReadsShapeOnly(const Node& node) { return node.op_type == "Shape" || node.o
 
 }  // namespace
 
-std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version) {
+std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version, int64_t opset) {
   std::vector<bool> known(static_cast<size_t>(graph.value_count()), false);
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     const Value& value = graph.value(v);
@@ -22,7 +22,7 @@ std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version) {
   std::vector<bool> out(static_cast<size_t>(graph.node_count()), false);
   for (NodeId n : graph.AllNodes()) {
     const Node& node = graph.node(n);
-    if (!IsStandard(node) || !BodiesOf(node).empty() || DrawsRandomNumbers(node.domain, node.op_type)) continue;
+    if (!IsStandard(node) || !BodiesOf(node).empty() || MayDrawRandomNumbers(node, opset)) continue;
     const bool shape_only = ReadsShapeOnly(node);
     const bool folds = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
       if (v == kNoValue || known[static_cast<size_t>(v)]) return true;

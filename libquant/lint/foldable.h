@@ -9,8 +9,8 @@
 
 namespace quant {
 
-// By node id. A constant that callers may override (from IR version 4 on, one that is an input too) is none; the shape
-// of a value whose dims are known is one.
-std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version);
+// By node id; `opset` is of the default domain. A constant that callers may override (from IR version 4 on, one that is
+// an input too) is none; the shape of a value whose dims are known is one.
+std::vector<bool> FoldableNodes(const Graph& graph, int64_t ir_version, int64_t opset);
 
 }  // namespace quant

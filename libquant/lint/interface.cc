@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <set>
 
+#include "libquant/base/byte_text.h"
 #include "libquant/lint/rules.h"
-#include "libquant/model/check.h"
+#include "libquant/model/dim_names.h"
 
 namespace quant {
 namespace {
@@ -39,7 +40,7 @@ std::string InputText(const Value& value) {
   if (!value.shape) return value.name + ": unknown rank";
   Shape shape = *value.shape;
   for (Dim& d : shape) {
-    if (!HasName(d)) d.symbol.clear();
+    if (!HasMeaningfulName(d)) d.symbol.clear();
   }
   return value.name + ": " + ToString(shape);
 }
@@ -63,7 +64,9 @@ std::string Quoted(const std::string& word) {
 }
 
 // A name that --dim can set; computed dimensions ("past + tokens") follow from others.
-bool IsPlainName(const Dim& d) { return HasName(d) && d.symbol.find_first_of(" +*/()-") == std::string::npos; }
+bool IsPlainName(const Dim& d) {
+  return HasMeaningfulName(d) && d.symbol.find_first_of(" +*/()-") == std::string::npos;
+}
 
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -152,7 +155,7 @@ void LintUse(const Model& model, std::vector<Finding>& out) {
     out.push_back(Finding::Of(FindingId::kInputUnused, Count(inputs.size(), "input") + " that nothing reads", inputs));
   }
   if (!constants.empty()) {
-    const std::string size = fmt::format(", {}", SizeText(bytes));
+    const std::string size = fmt::format(", {}", Bytes(bytes));
     out.push_back(Finding::Of(FindingId::kInitializerUnused,
                               Count(constants.size(), "constant") + " that nothing reads" + size, constants));
   }

@@ -17,13 +17,6 @@ std::vector<PlacedNode> NodesEverywhere(const Model& model) {
 
 std::string Count(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
-std::string SizeText(int64_t bytes) {
-  const double kib = static_cast<double>(bytes) / 1024;
-  if (kib < 1) return fmt::format("{} B", bytes);
-  if (kib < 1024) return fmt::format("{:.1f} KiB", kib);
-  return kib < 1024 * 1024 ? fmt::format("{:.1f} MiB", kib / 1024) : fmt::format("{:.2f} GiB", kib / 1024 / 1024);
-}
-
 StatusOr<std::vector<Finding>> Lint(Model& model, const LintOptions& options) {
   std::vector<Finding> out;
   LintSoundness(model, out);

@@ -6,6 +6,7 @@
 #include "libquant/lint/foldable.h"
 #include "libquant/lint/rules.h"
 #include "libquant/model/expand_operators.h"
+#include "libquant/model/signature.h"
 #include "libquant/ops/random.h"
 
 namespace quant {
@@ -17,28 +18,64 @@ std::string OperatorName(const Node& node) {
   return IsStandard(node) ? node.op_type : fmt::format("{}:{}", node.domain, node.op_type);
 }
 
-// Operators as (domain, type) with their nodes' labels, calls of the model's functions aside, and without the nodes
-// that every runtime computes before it runs anything.
-std::map<std::pair<std::string, std::string>, std::vector<std::string>> RunOperators(const Model& model) {
+// Operators as (domain, type) with their nodes, calls of the model's functions aside, and without the nodes that every
+// runtime computes before it runs anything.
+using NodesByOperator = std::map<std::pair<std::string, std::string>, std::vector<PlacedNode>>;
+NodesByOperator RunOperators(const Model& model) {
   std::set<std::pair<std::string, std::string>> functions;
   for (const Function& f : model.functions) functions.insert({f.domain, f.name});
   std::map<const Graph*, std::vector<bool>> foldable;
-  foldable[&model.graph] = FoldableNodes(model.graph, model.ir_version);
-  for (const Function& f : model.functions) foldable[&f.body] = FoldableNodes(f.body, model.ir_version);
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> out;
+  foldable[&model.graph] = FoldableNodes(model.graph, model.ir_version, model.OpsetOf(""));
+  for (const Function& f : model.functions)
+    foldable[&f.body] = FoldableNodes(f.body, model.ir_version, model.OpsetOf(""));
+  NodesByOperator out;
   for (const PlacedNode& placed : NodesEverywhere(model)) {
     const Node& node = placed.node();
     const std::pair key(node.domain == "ai.onnx" ? "" : node.domain, node.op_type);
     if (functions.contains(key) || foldable[placed.graph][static_cast<size_t>(placed.id)]) continue;
-    out[key].push_back(placed.graph->NodeLabel(placed.id));
+    out[key].push_back(placed);
   }
   return out;
 }
 
+std::vector<std::string> LabelsOf(const std::vector<PlacedNode>& nodes) {
+  std::vector<std::string> out;
+  out.reserve(nodes.size());
+  for (const PlacedNode& placed : nodes) out.push_back(placed.graph->NodeLabel(placed.id));
+  return out;
+}
+
+// Element types are known of the main graph's values and not of a function's.
+void LintElementTypes(const Model& model, const Target& target, const NodesByOperator& operators,
+                      std::vector<Finding>& out) {
+  if (target.types.empty()) return;
+  for (const auto& [op, nodes] : operators) {
+    const auto& [domain, type] = op;
+    if (!target.Runs(domain, type)) continue;
+    std::map<DType, std::vector<PlacedNode>> refused;
+    for (const PlacedNode& placed : nodes) {
+      if (placed.graph != &model.graph) continue;
+      const DType dtype = MainType(model.graph, placed.node(), model.OpsetOf(domain));
+      if (dtype != DType::kUndefined && !target.Takes(domain, type, dtype)) refused[dtype].push_back(placed);
+    }
+    for (const auto& [dtype, found] : refused) {
+      Finding f = Finding::Of(FindingId::kTargetType,
+                              fmt::format("{} of {}: {}, not run by {}", OperatorName(found[0].node()), NameOf(dtype),
+                                          Count(found.size(), "node"), target.name),
+                              LabelsOf(found));
+      if (target.falls_back) f.severity = Severity::kWarning;
+      out.push_back(std::move(f));
+    }
+  }
+}
+
 void LintTarget(const Model& model, const LintOptions& options, std::vector<Finding>& out) {
   const Target& target = options.target;
-  for (const auto& [op, labels] : RunOperators(model)) {
+  const NodesByOperator operators = RunOperators(model);
+  LintElementTypes(model, target, operators, out);
+  for (const auto& [op, nodes] : operators) {
     const auto& [domain, type] = op;
+    const std::vector<std::string> labels = LabelsOf(nodes);
     const std::string name = domain.empty() ? type : fmt::format("{}:{}", domain, type);
     if (!target.Runs(domain, type)) {
       Finding f =

@@ -17,9 +17,8 @@ struct PlacedNode {
 };
 std::vector<PlacedNode> NodesEverywhere(const Model& model);
 
-// "1 node", "3 nodes"; "512 B", "1.5 MiB".
+// "1 node", "3 nodes".
 std::string Count(size_t n, std::string_view what);
-std::string SizeText(int64_t bytes);
 
 // Soundness: ONNX's checker, inference, our verifier. Infers shapes.
 void LintSoundness(Model& model, std::vector<Finding>& out);

@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "libquant/base/byte_text.h"
 #include "libquant/lint/rules.h"
 #include "libquant/lint/weight_scan.h"
 #include "libquant/ops/op_def.h"
@@ -190,14 +191,14 @@ Status LintDuplicates(const std::vector<Weight>& weights, std::vector<Finding>& 
       ++same;
     }
     if (same == 0) continue;
-    where.push_back(fmt::format("{}, {} each", names, SizeText(group[0]->tensor().byte_size())));
+    where.push_back(fmt::format("{}, {} each", names, Bytes(group[0]->tensor().byte_size())));
     copies += same;
     bytes += same * group[0]->tensor().byte_size();
   }
   if (where.empty()) return OkStatus();
   out.push_back(Finding::Of(
       FindingId::kWeightDuplicate,
-      fmt::format("{} {} of other constants, ", copies, copies == 1 ? "copy" : "copies") + SizeText(bytes), where));
+      fmt::format("{} {} of other constants, ", copies, copies == 1 ? "copy" : "copies") + Bytes(bytes), where));
   return OkStatus();
 }
 

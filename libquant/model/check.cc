@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "libquant/model/dim_names.h"
 #include "libquant/model/guarded_schemas.h"
 #include "libquant/model/proto.h"
 #include "libquant/model/schemas.h"
@@ -82,7 +83,7 @@ void Take(const onnx::ValueInfoProto& info, Value& value) {
   for (size_t i = 0; value.shape && value.shape->size() == shape->size() && i < shape->size(); ++i) {
     const Dim& before = (*value.shape)[i];
     Dim& after = (*shape)[i];
-    if (!after.known() && !HasName(after) && HasName(before)) after = before;
+    if (!after.known() && !HasMeaningfulName(after) && HasMeaningfulName(before)) after = before;
   }
   value.shape = std::move(shape);
 }
@@ -118,8 +119,6 @@ void TakeTypes(const onnx::GraphProto& proto, Graph& graph, RegionId region) {
 }
 
 }  // namespace
-
-bool HasName(const Dim& dim) { return !dim.symbol.empty() && dim.symbol.rfind("unk__", 0) != 0; }
 
 Status CheckModel(const Model& model) {
   RegisterSchemas();

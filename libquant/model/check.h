@@ -14,10 +14,6 @@ Status CheckModel(const Model& model);
 // fails for an operator it can't infer. DataError only when the model contradicts itself.
 Status InferShapes(Model& model);
 
-// Whether a dimension has a name that the model gave. Inference makes up names for dimensions it knows nothing of, so
-// that two that are the same have the same one.
-bool HasName(const Dim& dim);
-
 // Whether shapes agree with each other and with what operators want, as runtimes check it when they load a model:
 // DataError with the operator that objects. Operators of unknown domains don't.
 Status CheckShapes(const Model& model);

@@ -56,6 +56,17 @@ std::optional<Signature> SignatureOf(std::string_view domain, const std::string&
   return out;
 }
 
+DType MainType(const Graph& graph, const Node& node, int64_t version) {
+  const std::optional<Signature> signature = SignatureOf(node.domain, node.op_type, version);
+  for (size_t i = 0; signature && i < node.inputs.size(); ++i) {
+    const FormalType* formal = signature->Input(i);
+    if (formal == nullptr || formal->fixed || formal->tensors.size() < 2) continue;
+    const DType dtype = DTypeOfValue(graph, node.inputs[i]);
+    return dtype == DType::kList || dtype == DType::kNothing ? DType::kUndefined : dtype;
+  }
+  return DType::kUndefined;
+}
+
 DType DTypeOfValue(const Graph& graph, ValueId v) {
   if (v == kNoValue) return DType::kUndefined;
   const Value& value = graph.value(v);

@@ -37,6 +37,10 @@ struct Signature {
 // Of the definition that a model importing `version` of the domain uses; nullopt for an unknown operator.
 std::optional<Signature> SignatureOf(std::string_view domain, const std::string& op_type, int64_t version);
 
+// The element type of the node's first input that its definition allows several types for; kUndefined when there is no
+// such input, or its type is not known.
+DType MainType(const Graph& graph, const Node& node, int64_t version);
+
 // DataType of a value that is a tensor, its constant's when inference knows nothing.
 DType DTypeOfValue(const Graph& graph, ValueId v);
 

@@ -189,4 +189,12 @@ bool DrawsRandomNumbers(std::string_view domain, std::string_view op_type) {
   return own && std::find(std::begin(kNames), std::end(kNames), op_type) != std::end(kNames);
 }
 
+bool MayDrawRandomNumbers(const Node& node, int64_t version) {
+  constexpr int64_t kNoTestFlag = 7;  // from then on a Dropout without training_mode (12) is out of training
+  if (DrawsRandomNumbers(node.domain, node.op_type)) return true;
+  if (node.op_type != "Dropout" || !(node.domain.empty() || node.domain == "ai.onnx")) return false;
+  if (version < kNoTestFlag) return node.attributes.Int("is_test", 0) == 0;
+  return node.inputs.size() > 2 && node.inputs[2] != kNoValue;
+}
+
 }  // namespace quant

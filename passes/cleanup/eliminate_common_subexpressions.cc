@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kMaxTensorBytes = 1024;
 
 bool IsKept(const PassContext& context, const Node& node) {
-  if (IsOp(node, "Constant") || IsOp(node, "Dropout") || DrawsRandomNumbers(node.domain, node.op_type)) return true;
+  if (IsOp(node, "Constant") || MayDrawRandomNumbers(node, context.opset(node.domain))) return true;
   const OpDef* op = FindKernel(node.domain, node.op_type, context.opset(node.domain));
   if (op == nullptr || RunsBodies(*op) || !BodiesOf(node).empty()) return true;
   if (std::holds_alternative<Quantizer>(op->role)) return true;

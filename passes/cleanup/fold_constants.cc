@@ -44,7 +44,7 @@ std::optional<GraphEdit> Fold(const PassContext& context, NodeId root) {
   const bool all = std::all_of(node.inputs.begin(), node.inputs.end(),
                                [&](ValueId v) { return v == kNoValue || ConstantOf(graph, v) != nullptr; });
   if (!all) return std::nullopt;
-  if (IsOp(node, "Dropout") || DrawsRandomNumbers(node.domain, node.op_type)) return std::nullopt;
+  if (MayDrawRandomNumbers(node, context.opset(node.domain))) return std::nullopt;
   const OpDef* op = FindKernel(node.domain, node.op_type, context.opset(node.domain));
   if (op != nullptr && std::holds_alternative<Quantizer>(op->role)) return std::nullopt;
   if (op == nullptr || RunsBodies(*op) || op->takes_lists) return context.Miss("it has no kernel for folding");

@@ -11,18 +11,14 @@ namespace quant {
 namespace {
 
 std::optional<GraphEdit> Decompose(const PassContext& context, NodeId root) {
-  const Graph& graph = context.graph();
-  const Node& node = graph.node(root);
+  const Node& node = context.graph().node(root);
   if (!IsOp(node, "LayerNormalization")) return std::nullopt;
-  if (ReadsMore(graph, node, 1)) return context.Miss("its mean or inverse deviation is read");
-  const auto stash = StashType(context, node);
-  if (!stash) return context.Miss("it does not compute in float32");
-  const auto axes = AxesFrom(graph, InputOf(node, 0), node.attributes.Int("axis", -1));
-  if (!axes) return context.Miss("the rank of its input is not known");
+  const auto norm = ReadNorm(context, node, "mean or inverse deviation");
+  if (!norm) return std::nullopt;
   Speller spell(context, root);
   const DType type = spell.type();
-  ValueRef y = spell.CastTo(spell.Input(0), *stash);
-  y = spell.Standardized(y, *axes, node.attributes.Float("epsilon", 1e-5f));
+  ValueRef y = spell.CastTo(spell.Input(0), norm->stash);
+  y = spell.Standardized(y, norm->axes, norm->epsilon);
   y = spell.Op("Mul", {spell.CastTo(y, type), spell.Input(1)});
   if (spell.HasInput(2)) y = spell.Op("Add", {y, spell.Input(2)});
   return spell.Finish(y);

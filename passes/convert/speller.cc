@@ -98,6 +98,16 @@ std::optional<DType> StashType(const PassContext& context, const Node& node) {
   return known && node.attributes.Int("stash_type", 1) == 1 ? std::optional(DType::kFloat) : std::nullopt;
 }
 
+std::optional<NormOverLastAxes> ReadNorm(const PassContext& context, const Node& node, std::string_view statistics) {
+  const Graph& graph = context.graph();
+  if (ReadsMore(graph, node, 1)) return context.Miss("its {} is read", statistics);
+  const auto stash = StashType(context, node);
+  if (!stash) return context.Miss("it does not compute in float32");
+  auto axes = AxesFrom(graph, InputOf(node, 0), node.attributes.Int("axis", -1));
+  if (!axes) return context.Miss("the rank of its input is not known");
+  return NormOverLastAxes{*std::move(axes), *stash, node.attributes.Float("epsilon", 1e-5F)};
+}
+
 bool ReadsMore(const Graph& graph, const Node& node, size_t known) {
   for (size_t i = known; i < node.outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue && !graph.value(node.outputs[i]).uses.empty()) return true;

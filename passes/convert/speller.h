@@ -50,6 +50,15 @@ std::optional<std::vector<int64_t>> AxesFrom(const Graph& graph, ValueId x, int6
 // The type that a normalization computes in: float32 for float16, bfloat16 and float32, as stash_type 1 asks; nullopt
 // for others, also when the type is not known.
 std::optional<DType> StashType(const PassContext& context, const Node& node);
+// What a normalization over the last axes is spelled out with: the axes and the type that it computes in.
+struct NormOverLastAxes {
+  std::vector<int64_t> axes;
+  DType stash;
+  float epsilon;
+};
+// Of LayerNormalization and RMSNormalization; nullopt, with a near miss, where one of these is not known, another type
+// is asked for or `statistics`, which come after the result, are read.
+std::optional<NormOverLastAxes> ReadNorm(const PassContext& context, const Node& node, std::string_view statistics);
 // True when an output besides the first `known` ones is read.
 bool ReadsMore(const Graph& graph, const Node& node, size_t known);
 

@@ -4,8 +4,10 @@
 //      └─────────────────────────────────────────────── Div ─ y        =>        x ─ LpNormalization ─ y
 //
 // The norm is ReduceL2, ReduceL1, or the Sqrt of a ReduceSumSquare or of a ReduceSum of squares, over one axis that is
-// kept. The operator gives 0 for a row of zeros, as does a norm that is held above an epsilon; that must be at most
-// 1e-12, what PyTorch's normalize has: smaller norms than that are noise. Nothing else reads what lies between.
+// kept. Nothing else reads what lies between. Rows of norm epsilon or more give the same, and so do rows of zeros where
+// there is an epsilon: 0. Accepted are two differences. Without an epsilon, or with one that is 0 in float16, a row of
+// zeros gave NaN and gives 0. A row of a norm in between gave x / epsilon, shorter than 1, and gives length 1: epsilon
+// must be at most 1e-12, what PyTorch's normalize has, so that float32 sums of squares hardly go there.
 #include "passes/match.h"
 #include "passes/pass.h"
 

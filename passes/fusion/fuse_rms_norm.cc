@@ -17,15 +17,16 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   const auto norm = MatchDecomposedNorm(context.graph(), root);
   if (!norm || !norm->means.empty()) return std::nullopt;
   const bool standard = context.MayMake("", "RMSNormalization");
-  // Targets list it with the operators of com.microsoft, as it is no more standard than they are.
-  if (!standard && !context.MayMake("com.microsoft", "SimplifiedLayerNormalization")) {
+  // The documentation of some targets lists it with the operators of com.microsoft.
+  constexpr std::string_view kOlder = "SimplifiedLayerNormalization";
+  if (!standard && !context.MayMake("", kOlder) && !context.MayMake("com.microsoft", kOlder)) {
     return context.Miss("RMSNormalization needs opset 23, or a target that has SimplifiedLayerNormalization");
   }
   const auto site = FindNormSite(context, *norm);
   if (!site) return std::nullopt;
   GraphEdit edit(site->last);
-  auto node = NewNodeOf("", standard ? "RMSNormalization" : "SimplifiedLayerNormalization",
-                        {ValueRef::Of(site->x), site->scale.In(edit, "scale")});
+  auto node =
+      NewNodeOf("", standard ? "RMSNormalization" : kOlder, {ValueRef::Of(site->x), site->scale.In(edit, "scale")});
   node.attributes.Set("axis", -site->axes);
   node.attributes.Set("epsilon", site->epsilon);
   edit.ReplaceNode(site->last, std::move(node));

@@ -7,7 +7,7 @@
 // (shape_values.h). Symbols may take part as long as they cancel out: Equal(batch, -1) is false.
 #include <limits>
 
-#include "libquant/model/check.h"
+#include "libquant/model/dim_names.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 #include "passes/shape/shape_values.h"
@@ -36,7 +36,7 @@ std::optional<GraphEdit> MissOf(const PassContext& context, const Node& node) {
   for (size_t i = 0; i < value.shape->size(); ++i) {
     const Dim& d = (*value.shape)[i];
     if (d.known()) continue;
-    if (!HasName(d)) return context.Miss("dimension {} of {} is not known", i, value.name);
+    if (!HasMeaningfulName(d)) return context.Miss("dimension {} of {} is not known", i, value.name);
     return context.Miss("dimension {} of {} is no number but '{}'", i, value.name, d.symbol);
   }
   return std::nullopt;

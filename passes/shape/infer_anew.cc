@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "libquant/model/check.h"
+#include "libquant/model/dim_names.h"
 #include "passes/match.h"
 
 namespace quant {
@@ -17,7 +18,7 @@ bool TakeBack(Graph& graph, const NodeShapes& before) {
     if (now->size() != shape.size()) continue;
     for (size_t i = 0; i < shape.size(); ++i) {
       Dim& dim = (*now)[i];
-      const bool better = shape[i].known() || (HasName(shape[i]) && !HasName(dim));
+      const bool better = shape[i].known() || (HasMeaningfulName(shape[i]) && !HasMeaningfulName(dim));
       if (dim.known() || !better) continue;
       dim = shape[i];
       taken = true;

@@ -25,7 +25,7 @@ const Allowed& Table() {
       {"data", {"ir"}},
       {"calib", {"ir", "numerics", "exec", "data"}},
       {"report", {"ir", "numerics"}},
-      {"config", {"numerics"}},
+      {"config", {"ir", "numerics"}},
       {"verify", {"ir", "model", "exec", "data", "report"}},
       {"lint", {"ir", "ops", "model", "exec", "config"}},
       {"passes", {"ir", "ops", "numerics", "config", "model"}},

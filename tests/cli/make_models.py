@@ -48,6 +48,13 @@ def mlp():
           "norm.bias": wave(64), "fc2.weight": wave(10, 64), "fc2.bias": wave(10)})
 
 
+def double_conv():
+    save("double_conv", [helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
+                         helper.make_node("Relu", ["c"], ["y"], name="relu")],
+         [value("x", 1, 2, 4, 4, dtype=TensorProto.DOUBLE)], [value("y", 1, 2, 4, 4, dtype=TensorProto.DOUBLE)],
+         {"w": wave(2, 2, 1, 1).astype(np.float64)})
+
+
 def matmul_with(name, weight, **options):
     save(name, [helper.make_node("MatMul", ["x", "w"], ["y"], name="proj")], [value("x", "n", 32)], [value("y", "n", 8)],
          {"w": weight}, **options)
@@ -204,6 +211,7 @@ def main():
     batches()
     cache()
     clash()
+    double_conv()
 
 
 main()

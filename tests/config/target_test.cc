@@ -49,6 +49,8 @@ TEST_CASE("the two targets of ONNX Runtime on CPUs run the same operators") {
   CHECK(cpu->microsoft == vnni->microsoft);
   CHECK(cpu->others == vnni->others);
   CHECK(cpu->lacks == vnni->lacks);
+  CHECK(cpu->limits == vnni->limits);
+  CHECK(cpu->types == vnni->types);
 }
 
 TEST_CASE("a list of what runs, of what does not, of other domains") {
@@ -69,11 +71,44 @@ TEST_CASE("a list of what runs, of what does not, of other domains") {
   CHECK_FALSE(rest->Runs("", "Sub"));
 }
 
+TEST_CASE("element types by operator, those of all others, and what is not known") {
+  const auto target = ReadTargetText(
+      "types:\n  - takes: [float32, int64]\n  - takes: float32\n    of: [Conv, 'com.microsoft:Gelu']\n", "t.yaml");
+  REQUIRE(target.ok());
+  CHECK(target->Takes("", "Add", DType::kInt64));
+  CHECK_FALSE(target->Takes("", "Add", DType::kDouble));
+  CHECK(target->Takes("ai.onnx", "Conv", DType::kFloat));
+  CHECK_FALSE(target->Takes("ai.onnx", "Conv", DType::kInt64));
+  CHECK_FALSE(target->Takes("com.microsoft", "Gelu", DType::kInt64));
+  CHECK(target->Takes("com.microsoft", "BiasGelu", DType::kInt64));
+  CHECK(Target().Takes("", "Add", DType::kDouble));
+}
+
+TEST_CASE("what has types of its own is run") {
+  for (const std::string& name : TargetNames()) {
+    INFO(name);
+    const auto target = FindTarget(name);
+    REQUIRE(target.ok());
+    for (const auto& [op, types] : target->types) {
+      INFO(op);
+      const size_t colon = op.find(':');
+      const bool other = colon != std::string::npos;
+      CHECK(!types.empty());
+      CHECK((op.empty() || target->Runs(other ? op.substr(0, colon) : "", other ? op.substr(colon + 1) : op)));
+    }
+  }
+}
+
 TEST_CASE("faults of a target's file have a place") {
   CHECK(ErrorOf("float16: 1") == "t.yaml:1:10: float16 takes true or false");
   CHECK(ErrorOf("min-opset: 0") == "t.yaml:1:12: min-opset takes a number of 1 or more");
   CHECK(ErrorOf("limits: [Add]") == "t.yaml:1:9: limits takes a map");
   CHECK(ErrorOf("limits:\n  Add: x\n  Add: y").find("Add") != std::string::npos);
+  CHECK(ErrorOf("types: {}") == "t.yaml:1:8: types takes a list");
+  CHECK(ErrorOf("types: [{takes: float}]") == "t.yaml:1:17: there is no type float");
+  CHECK(ErrorOf("types: [{takes: int8, of: Add}, {takes: int8, of: Add}]").find("Add are given twice") !=
+        std::string::npos);
+  CHECK(ErrorOf("types: [{takes: int8}, {takes: int8}]").find("all others") != std::string::npos);
   CHECK(ErrorOf("run: [Add]").find("t.yaml:1:1: unknown key 'run'") == 0);
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("external data is named, and what of it nobody uses") {
   CHECK(Found(model, "data.large").empty());
   CHECK(Found(ModelIn(folder, 100, (256 << 10) + 4096), "data.unused-bytes").empty());  // alignment
   CHECK(Found(ModelIn(folder, 100, 4 << 20), "data.unused-bytes").at(0).where ==
-        std::vector<std::string>{"m.data: 3.8 MiB"});
+        std::vector<std::string>{"m.data: 3.75 MiB"});
 }
 
 TEST_CASE("files over 2 GiB") {

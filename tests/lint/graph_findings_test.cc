@@ -34,6 +34,12 @@ TEST_CASE("soundness: checker, inference, graph, unknown ranks") {
   CHECK(Found(wrong, "model.declared-output").at(0).where == Words{"y: float32 3 x 4 declared, float32 2 x 4 found"});
   const Model vague = ModelOf("g (float[2,4] x) => (float[n,4] y) { [m] y = Relu(x) }");
   CHECK(Found(vague, "model.declared-output").empty());
+  const std::string product =
+      "g (float[2,4] a, float[{},3] b) => (float[2,3] y) {{ [m] t = MatMul(a, b) [r] y = Relu(t) }}";
+  const Model inner = ModelOf(fmt::format(fmt::runtime(product), 5));
+  CHECK(Found(inner, "model.inference").at(0).what.find("m") != std::string::npos);
+  CHECK(Found(inner, "model.inference").at(0).severity == Severity::kError);
+  CHECK(Found(ModelOf(fmt::format(fmt::runtime(product), 4)), "model.inference").empty());
   Model broken = ModelOf(kRelu);
   broken.graph.value(ValueNamed(broken.graph, "x")).uses.clear();
   CHECK(Found(broken, "model.graph").size() == 1);
@@ -167,6 +173,33 @@ TEST_CASE("operators under conditions, types that a target does not take") {
       "\"\": 21", 10);
   CHECK(Found(four, "target.int4", "tflite").size() == 1);
   CHECK(Found(four, "target.int4", "openvino").empty());
+}
+
+TEST_CASE("element types that a target does not take of an operator") {
+  const auto conv = [](const std::string& type) {
+    return ModelOf("g (" + type + "[1,2,4,4] x, " + type + "[2,2,1,1] w) => (" + type +
+                   "[1,2,4,4] y) { [c] t = Conv(x, w) [r] y = Relu(t) }");
+  };
+  const Finding f = Found(conv("double"), "target.type", "onnxruntime-cpu").at(0);
+  CHECK(f.what == "Conv of float64: 1 node, not run by onnxruntime-cpu");
+  CHECK(f.where == Words{"c"});  // Relu has a kernel of float64
+  CHECK(f.severity == Severity::kError);
+  CHECK(Found(conv("float16"), "target.type", "onnxruntime-cpu").empty());
+  CHECK(Found(conv("bfloat16"), "target.type", "onnxruntime-cpu").size() == 2);
+  CHECK(Found(conv("bfloat16"), "target.type", "tensorrt").empty());
+  CHECK(Found(conv("double"), "target.type", "qnn").empty());  // not known
+  CHECK(Found(conv("double"), "target.type").empty());
+  // The main input is the first whose type may vary: data, not the condition; the table, not the indices.
+  const Model where = ModelOf("g (bool[2] c, int8[2] a, int8[2] b) => (int8[2] y) { [w] y = Where(c, a, b) }");
+  CHECK(Found(where, "target.type", "onnxruntime-cpu").at(0).what.find("Where of int8") == 0);
+  const Model gather = ModelOf("g (bfloat16[2,4] x, int32[3] i) => (bfloat16[3,4] y) { [g] y = Gather(x, i) }");
+  CHECK(Found(gather, "target.type", "onnxruntime-cpu").empty());
+}
+
+TEST_CASE("what every runtime computes beforehand may have any element type") {
+  const std::string add = "{ [t] t = Add(c, c) [u] u = Cast<to = 1>(t) [a] y = Mul(x, u) }";
+  CHECK(Found(ModelOf("g (float[2] x) => (float[2] y) <uint16[1] c = {3}> " + add), "target.type", "tensorrt").empty());
+  CHECK(Found(ModelOf("g (float[2] x, uint16[1] c) => (float[2] y) " + add), "target.type", "tensorrt").size() == 2);
 }
 
 TEST_CASE("leftovers of training") {

@@ -103,7 +103,7 @@ TEST_CASE("constants stored twice, of 64 KiB and more") {
   std::vector<float> values = Wave(128 * 128);
   SetConstant(model, "a", Floats({128, 128}, values));
   SetConstant(model, "b", Floats({128, 128}, values));
-  CHECK(Found(model, "weight.duplicate").at(0).where.at(0) == "a = b, 64.0 KiB each");
+  CHECK(Found(model, "weight.duplicate").at(0).where.at(0) == "a = b, 64.00 KiB each");
   values[5] += 1;
   SetConstant(model, "b", Floats({128, 128}, values));
   CHECK(Found(model, "weight.duplicate").empty());

@@ -88,6 +88,7 @@ StatusOr<QuantizeOptions> OptionsOf(std::istringstream& words) {
 
 StatusOr<DriverOptions> DriverOptionsOf(std::istringstream& words) {
   DriverOptions options;
+  ASSIGN_OR_RETURN(options.pass.target, FindTarget("portable"));
   for (std::string word; words >> word;) {
     const size_t equals = word.find('=');
     const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
