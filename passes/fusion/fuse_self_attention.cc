@@ -10,11 +10,11 @@
 //   x, w, b, mask, past ─ Attention(num_heads, unidirectional) ─┬─ Reshape ─ y
 //                                                               └─ present
 //
-// The product may be a Gemm between Reshapes, as PyTorch writes GPT-2's. past and present are [2, batch, heads, length,
-// size], present an output of the model or nothing. What attention is dot_product_attention.h says. Of what is added to
-// scores, the lowest float32 on keys that come after a query becomes `unidirectional`, so does Where that hides just
-// them, and Where(mask > 0, 0, number) for int32 [batch, keys] becomes mask and mask_filter_value; anything else goes
-// along as attention_bias, of four axes.
+// A Reshape of y to [batch, length, heads * size] goes as well. The product may be a Gemm between Reshapes, as
+// PyTorch writes GPT-2's. past and present are [2, batch, heads, length, size], present an output of the model or
+// nothing. What attention is dot_product_attention.h says. Of what is added to scores, the lowest float32 on keys that
+// come after a query becomes `unidirectional`, so does Where that hides just them, and Where(mask > 0, 0, number) for
+// int32 [batch, keys] becomes mask and mask_filter_value; anything else goes along as attention_bias, of four axes.
 //
 // Conditions: float32 and float16, constant weights, shapes that prove the above, and nothing but the present reads
 // what lies between.
@@ -191,9 +191,10 @@ class Finder {
     } else {
       lengths.keys = lengths.queries;
     }
-    const auto known = [](const Dim& dim) { return dim.known() || !dim.symbol.empty(); };
-    if (!known(lengths.keys) && out_.present != kNoValue && RankOf(graph_, out_.present) == 5) {
-      lengths.keys = (*graph_.value(out_.present).shape)[3];
+    // What a caller calls the present's length, inference has no name for inside of the model.
+    if (out_.present != kNoValue && RankOf(graph_, out_.present) == 5) {
+      const Dim& length = (*graph_.value(out_.present).shape)[3];
+      if (length.known() || !length.symbol.empty()) lengths.keys = length;
     }
     const DotProductAttention& found = out_.found;
     if (graph_.value(found.q).dtype != DType::kFloat) return;
@@ -279,6 +280,31 @@ std::optional<std::string> WhyNot(const Graph& graph, const Block& block) {
   return std::nullopt;
 }
 
+// ONNX Runtime 1.30 crashes where there is no bias.
+Tensor Zeros(DType dtype, int64_t length) {
+  const auto count = static_cast<size_t>(length);
+  if (dtype == DType::kFloat16) return Tensor::Of<float16>({length}, std::vector<float16>(count, float16(0.0F)));
+  return Tensor::Of<float>({length}, std::vector<float>(count, 0));
+}
+
+// `y`, [batch, length, all heads], takes the place of the Reshape to that behind the last Transpose; where there is
+// none, it is cut into heads.
+void ReplaceLast(const Graph& graph, const Block& block, GraphEdit& edit, ValueRef y) {
+  const ValueId out = graph.node(block.last).outputs[0];
+  const NodeId n = OnlyReader(graph, out);
+  if (n != kNoNode && IsOp(graph.node(n), "Reshape") && graph.node(n).region == graph.node(block.last).region) {
+    const ValueId flat = graph.node(n).outputs[0];
+    const auto &to = graph.value(flat).shape, &x = graph.value(block.from.x).shape;
+    const bool same = to && to->size() == 3 && SameDim((*to)[0], (*x)[0]) && SameDim((*to)[1], (*x)[1]);
+    const auto wanted = IntsOf(graph, InputOf(graph.node(n), 1));
+    const std::vector<int64_t> copied = {0, 0, block.heads * block.v_size};
+    if (same || (wanted == copied && graph.node(n).attributes.Int("allowzero", 0) == 0)) return edit.Replace(flat, y);
+  }
+  const std::vector<int64_t> dims = {0, 0, block.heads, block.v_size};
+  const ValueRef wanted = edit.AddConstant(graph.node(block.last).name + "_shape", Tensor::Of<int64_t>({4}, dims));
+  edit.ReplaceNode(block.last, NewNodeOf("", "Reshape", {y, wanted}));
+}
+
 std::optional<GraphEdit> Rewrite(const PassContext& context, const Block& block) {
   const Graph& graph = context.graph();
   const std::string& name = graph.node(block.last).name;
@@ -290,27 +316,27 @@ std::optional<GraphEdit> Rewrite(const PassContext& context, const Block& block)
     added = *made;
   }
   const Projection& from = block.from;
+  const int64_t q_width = block.heads * block.q_size, v_width = block.heads * block.v_size;
+  const Value& x = graph.value(from.x);
+  ValueRef bias = ValueRef::Of(from.bias);
+  if (from.bias == kNoValue) bias = edit.AddConstant(name + "_bias", Zeros(x.dtype, 2 * q_width + v_width));
   auto node = NewNodeOf("com.microsoft", "Attention",
-                        {ValueRef::Of(from.x), ValueRef::Of(from.weights), ValueRef::Of(from.bias),
-                         ValueRef::Of(block.mask), ValueRef::Of(block.past), added});
+                        {ValueRef::Of(from.x), ValueRef::Of(from.weights), bias, ValueRef::Of(block.mask),
+                         ValueRef::Of(block.past), added});
   while (node.inputs.back().id == kNoValue && node.inputs.back().made < 0) node.inputs.pop_back();
   node.name_hint = name + "_attention";
   node.attributes.Set("num_heads", block.heads);
   if (block.causal) node.attributes.Set("unidirectional", int64_t{1});
   if (block.mask != kNoValue) node.attributes.Set("mask_filter_value", static_cast<float>(block.filter));
   node.attributes.Set("scale", static_cast<float>(block.found.scale));
-  const int64_t q_width = block.heads * block.q_size, v_width = block.heads * block.v_size;
   if (q_width != v_width) {
     node.attributes.Set("qkv_hidden_sizes", std::vector<int64_t>{q_width, q_width, v_width});
   }
-  const Value& x = graph.value(from.x);
   std::vector<std::pair<DType, std::optional<Shape>>> outputs = {
       {x.dtype, Shape{(*x.shape)[0], (*x.shape)[1], {v_width, ""}}}};
   if (block.present != kNoValue) outputs.emplace_back(x.dtype, graph.value(block.present).shape);
   const auto made = edit.AddNode(std::move(node), outputs);
-  const std::vector<int64_t> dims = {0, 0, block.heads, block.v_size};
-  const ValueRef wanted = edit.AddConstant(name + "_shape", Tensor::Of<int64_t>({4}, dims));
-  edit.ReplaceNode(block.last, NewNodeOf("", "Reshape", {made[0], wanted}));
+  ReplaceLast(graph, block, edit, made[0]);
   if (block.present != kNoValue) edit.Replace(block.present, made[1]);
   return edit;
 }
