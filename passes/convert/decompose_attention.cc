@@ -85,8 +85,8 @@ class Writer {
       v = spell_.Concat({spell_.Entry(spell_.Input(kPast), 1), v}, 2);
     }
     const float given = node_.attributes.Float("scale", 0);
-    const auto size = static_cast<float>(sizes_.q / sizes_.heads);
-    const ValueRef scale = spell_.Number(given != 0 ? given : 1 / std::sqrt(size));
+    const int64_t size = sizes_.q / sizes_.heads;
+    const ValueRef scale = spell_.Number(given != 0 ? given : 1 / std::sqrt(static_cast<float>(size)));
     ValueRef scores = spell_.Op("MatMul", {q, spell_.Transpose(k_, {0, 1, 3, 2})});
     scores = spell_.Op("Mul", {scores, scale});
     if (spell_.HasInput(kAttentionBias)) scores = spell_.Op("Add", {scores, spell_.Input(kAttentionBias)});
