@@ -5,8 +5,6 @@
 namespace quant {
 namespace {
 
-constexpr int kMostPassed = 8;  // Casts and Identities in a row
-
 class Matcher {
  public:
   explicit Matcher(const Graph& graph) : graph_(graph) {}
@@ -35,22 +33,7 @@ class Matcher {
   }
 
  private:
-  // The producer of that type behind Casts and Identities, all of which become parts.
-  NodeId Take(ValueId v, std::string_view op_type) {
-    std::vector<NodeId> passed;
-    for (int i = 0; i < kMostPassed; ++i) {
-      const NodeId p = ProducerOf(graph_, v);
-      if (p == kNoNode || graph_.node(p).inputs.empty()) return kNoNode;
-      passed.push_back(p);
-      if (IsOp(graph_.node(p), op_type)) {
-        found_.parts.insert(found_.parts.end(), passed.begin(), passed.end());
-        return p;
-      }
-      if (!IsOp(graph_.node(p), "Cast") && !IsOp(graph_.node(p), "Identity")) return kNoNode;
-      v = InputOf(graph_.node(p), 0);
-    }
-    return kNoNode;
-  }
+  NodeId Take(ValueId v, std::string_view op_type) { return quant::Take(graph_, v, op_type, found_.parts, true); }
 
   NodeId ExpOver(ValueId above, ValueId below) {
     const NodeId exp = Take(above, "Exp");

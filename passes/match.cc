@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxInts = 1024;
 constexpr int64_t kMaxEqual = 65536;
+constexpr int kMostPassed = 8;  // Casts and Identities in a row
 
 std::string_view Plain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 
@@ -83,6 +84,22 @@ const Node* MadeBy(const Graph& graph, ValueId value, std::string_view op_type) 
   if (producer == kNoNode || graph.value(value).output_index != 0) return nullptr;
   const Node& node = graph.node(producer);
   return IsOp(node, op_type) ? &node : nullptr;
+}
+
+NodeId Take(const Graph& graph, ValueId value, std::string_view op_type, std::vector<NodeId>& parts, bool past_casts) {
+  const size_t before = parts.size();
+  for (int i = 0; i <= (past_casts ? kMostPassed : 0); ++i) {
+    const NodeId n = ProducerOf(graph, value);
+    if (n == kNoNode || graph.value(value).output_index != 0) break;
+    const Node& node = graph.node(n);
+    if (HasReferences(node) || InputOf(node, 0) == kNoValue) break;
+    parts.push_back(n);
+    if (IsOp(node, op_type)) return n;
+    if (!IsOp(node, "Cast") && !IsOp(node, "Identity")) break;
+    value = node.inputs[0];
+  }
+  parts.resize(before);
+  return kNoNode;
 }
 
 bool HasOneReader(const Graph& graph, ValueId value) {

@@ -27,6 +27,12 @@ const Node* MadeBy(const Graph& graph, ValueId value, std::string_view op_type);
 // The id of the node that makes the value; kNoNode for inputs, constants and kNoValue.
 NodeId ProducerOf(const Graph& graph, ValueId value);
 
+// The node that makes the value, when it is of this operator of the default domain and has a first input, and it joins
+// `parts`; else kNoNode, and `parts` stay. With `past_casts` Casts and Identities in between are looked through and join
+// as well.
+NodeId Take(const Graph& graph, ValueId value, std::string_view op_type, std::vector<NodeId>& parts,
+            bool past_casts = false);
+
 // Exactly one node reads the value, once, and no region outputs it.
 bool HasOneReader(const Graph& graph, ValueId value);
 // The only reader of the value; kNoNode when there are more, fewer, or it is a region's output.

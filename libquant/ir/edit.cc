@@ -133,6 +133,8 @@ Status GraphEdit::ApplyTo(Graph& graph, std::vector<ValueId>* made) const {
     const auto& uses = graph.value(old).uses;
     const bool names_output = std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.node == kNoNode; });
     graph.ReplaceUses(old, to);
+    // Both stand for the same tensor; a declared shape may say more than inference finds.
+    if (ref.made >= 0 && !graph.value(to).shape) graph.value(to).shape = graph.value(old).shape;
     if (names_output || ref.made >= 0) {
       // The caller knows the value by this name, and so do reports: the one that it is now takes it over.
       std::swap(graph.value(old).name, graph.value(to).name);

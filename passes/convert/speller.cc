@@ -25,18 +25,73 @@ Tensor ScalarOfType(DType type, double value) {
 
 }  // namespace
 
-Speller::Speller(const PassContext& context, NodeId root)
+Speller::Speller(const PassContext& context, NodeId root, size_t typed)
     : context_(context),
       node_(context.graph().node(root)),
       root_(root),
-      type_(DTypeOfValue(context.graph(), InputOf(node_, 0))),
+      type_(DTypeOfValue(context.graph(), InputOf(node_, typed))),
       edit_(root) {}
 
 ValueRef Speller::Op(const std::string& op_type, std::vector<ValueRef> inputs, Attributes attributes) {
-  const DType type = op_type == "Shape" ? DType::kInt64 : type_;
+  return OpOf(op_type == "Shape" ? DType::kInt64 : type_, op_type, std::move(inputs), std::move(attributes));
+}
+
+ValueRef Speller::OpOf(DType type, const std::string& op_type, std::vector<ValueRef> inputs, Attributes attributes) {
   GraphEdit::NewNode made{
       context_.graph().NodeLabel(root_) + "/" + op_type, op_type, "", std::move(inputs), {}, std::move(attributes)};
   return edit_.AddNode(std::move(made), type, std::nullopt);
+}
+
+std::vector<ValueRef> Speller::Split(ValueRef x, int64_t axis, const std::vector<int64_t>& lengths) {
+  auto made = NewNodeOf("", "Split", {x});
+  made.name_hint = context_.graph().NodeLabel(root_) + "/Split";
+  made.attributes.Set("axis", axis);
+  if (context_.opset() >= 13) {
+    made.inputs.push_back(Ints("split", lengths));
+  } else {
+    made.attributes.Set("split", lengths);
+  }
+  const auto output = std::pair(type_, std::optional<Shape>());
+  return edit_.AddNode(std::move(made), std::vector(lengths.size(), output));
+}
+
+ValueRef Speller::Unsqueeze(ValueRef x, DType type, const std::vector<int64_t>& axes) {
+  if (context_.opset() >= 13) return OpOf(type, "Unsqueeze", {x, Ints("axes", axes)});
+  Attributes attributes;
+  attributes.Set("axes", axes);
+  return OpOf(type, "Unsqueeze", {x}, std::move(attributes));
+}
+
+ValueRef Speller::Reshape(ValueRef x, const std::vector<int64_t>& dims) {
+  return Op("Reshape", {x, Ints("shape", dims)});
+}
+
+ValueRef Speller::Transpose(ValueRef x, const std::vector<int64_t>& perm) {
+  Attributes attributes;
+  attributes.Set("perm", perm);
+  return Op("Transpose", {x}, std::move(attributes));
+}
+
+ValueRef Speller::Concat(const std::vector<ValueRef>& parts, int64_t axis) {
+  Attributes attributes;
+  attributes.Set("axis", axis);
+  return Op("Concat", parts, std::move(attributes));
+}
+
+ValueRef Speller::Length(ValueRef x, int64_t axis) {
+  return OpOf(DType::kInt64, "Gather", {Op("Shape", {x}), Int(axis)});
+}
+
+ValueRef Speller::Entry(ValueRef x, int64_t index) { return Op("Gather", {x, Int(index)}); }
+
+ValueRef Speller::Range(ValueRef begin, ValueRef end) { return OpOf(DType::kInt64, "Range", {begin, end, Int(1)}); }
+
+ValueRef Speller::Int(int64_t value) {
+  return edit_.AddConstant(context_.graph().NodeLabel(root_) + "_int", Tensor::Scalar(value));
+}
+
+ValueRef Speller::Int32(int32_t value) {
+  return edit_.AddConstant(context_.graph().NodeLabel(root_) + "_int", Tensor::Scalar(value));
 }
 
 ValueRef Speller::Number(double value) {

@@ -13,8 +13,8 @@ namespace quant {
 
 class Speller {
  public:
-  // Of `root`, whose output 0 the result stands for.
-  Speller(const PassContext& context, NodeId root);
+  // Of `root`, whose output 0 the result stands for. Its input `typed` has the element type that type() starts with.
+  Speller(const PassContext& context, NodeId root, size_t typed = 0);
 
   // The element type that numbers are made in and that Op gives its outputs.
   DType type() const { return type_; }
@@ -22,6 +22,23 @@ class Speller {
   bool HasInput(size_t i) const { return InputOf(node_, i) != kNoValue; }
 
   ValueRef Op(const std::string& op_type, std::vector<ValueRef> inputs, Attributes attributes = {});
+  // One whose output is of another type.
+  ValueRef OpOf(DType type, const std::string& op_type, std::vector<ValueRef> inputs, Attributes attributes = {});
+  // Parts of these lengths along an axis; lengths are an input from opset 13.
+  std::vector<ValueRef> Split(ValueRef x, int64_t axis, const std::vector<int64_t>& lengths);
+  // Axes are an input from opset 13. `type` is x's.
+  ValueRef Unsqueeze(ValueRef x, DType type, const std::vector<int64_t>& axes);
+  ValueRef Reshape(ValueRef x, const std::vector<int64_t>& dims);
+  ValueRef Transpose(ValueRef x, const std::vector<int64_t>& perm);
+  ValueRef Concat(const std::vector<ValueRef>& parts, int64_t axis);
+  // Dimension `axis` of a value, an int64 scalar.
+  ValueRef Length(ValueRef x, int64_t axis);
+  // Entry `index` of axis 0, which goes.
+  ValueRef Entry(ValueRef x, int64_t index);
+  // Integers from `begin` to before `end`, int64 scalars.
+  ValueRef Range(ValueRef begin, ValueRef end);
+  ValueRef Int(int64_t value);    // a scalar
+  ValueRef Int32(int32_t value);  // the same as int32
   ValueRef Number(double value);  // a scalar of type()
   ValueRef Ints(const std::string& hint, const std::vector<int64_t>& values);
   // Changes type() as well; nothing when it is the type already.

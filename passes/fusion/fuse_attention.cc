@@ -1,8 +1,8 @@
 // Scaled dot-product attention as the operators that it is made of becomes one, from opset 23 on.
 //
 //   q ─ [Mul(a)] ────────────────┐
-//   k ─ [Mul(b)] ─ Transpose ─ MatMul ─ [Mul(c)] ─ [Add(mask)] ─ Softmax ─┐
-//   v ────────────────────────────────────────────────────────────────── MatMul ─ y
+//   k ─ [Mul(b)] ─ Transpose ─ MatMul ─ [Mul(c)] ─ [Where, Add(mask)] ─ Softmax ─┐
+//   v ──────────────────────────────────────────────────────────────────────── MatMul ─ y
 //   =>
 //   q, k, v, mask ─ Attention(scale = abc) ─ y
 //
@@ -20,6 +20,9 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   if (!found) return std::nullopt;
   if (!context.MayMake("", "Attention")) return context.Miss("Attention needs opset 23 and a target that has it");
   if (const auto unproven = UnprovenShapes(graph, *found)) return context.Miss("{}", *unproven);
+  if (const auto unproven = UnprovenMask(graph, *found, LengthsOf(graph, *found))) {
+    return context.Miss("{}", *unproven);
+  }
   if (!MayFuse(context, *found, root)) return std::nullopt;
   const Value& q = graph.value(found->q);
   GraphEdit edit(root);
@@ -34,7 +37,7 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
   auto node = NewNodeOf("", "Attention", {ValueRef::Of(found->q), k, ValueRef::Of(found->v)});
   const auto mask = MaskFor(context, edit, *found, found->q, 2, graph.node(root).name);
   if (!mask) return std::nullopt;
-  if (found->mask != kNoValue) node.inputs.push_back(*mask);
+  if (found->mask != kNoValue || found->condition != kNoValue) node.inputs.push_back(*mask);
   node.attributes.Set("scale", static_cast<float>(found->scale));
   edit.ReplaceNode(root, std::move(node));
   return edit;

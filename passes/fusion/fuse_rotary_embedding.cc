@@ -40,10 +40,8 @@ class Matcher {
 
  private:
   const Node* Take(ValueId v, std::string_view op_type) {
-    const Node* node = MadeBy(graph_, v, op_type);
-    if (node == nullptr || HasReferences(*node) || InputOf(*node, 0) == kNoValue) return nullptr;
-    found_.parts.push_back(ProducerOf(graph_, v));
-    return node;
+    const NodeId n = quant::Take(graph_, v, op_type, found_.parts);
+    return n == kNoNode ? nullptr : &graph_.node(n);
   }
 
   // x * cos.

@@ -11,8 +11,11 @@ def main():
         print("NOT RUN: the folder of real models is absent")
         sys.exit(77)
     sys.path.insert(0, str(oracle.source / "docs"))
-    from nodes_table import nibble_nodes
+    from nodes_table import BLOCKS_HEAD, blocks_table, nibble_nodes
     text = (oracle.source / "docs" / "nodes.md").read_text()
+    text, _, blocks = text.partition(BLOCKS_HEAD)
+    oracle.check("recognised blocks", BLOCKS_HEAD + blocks == blocks_table(oracle.nibble, oracle.shared),
+                 "docs/nodes.md is stale (run ./dev table)")
     told = {cells[1].strip(): [c.strip() for c in cells[2:8]] for cells in
             (line.split("|") for line in text.splitlines() if line.startswith("| "))}
     explained, no_more = text.split("|")[-1], 0
