@@ -47,7 +47,8 @@ void LintSoundness(Model& model, std::vector<Finding>& out) {
   const Status checked = CheckModel(model);
   if (!checked.ok()) out.push_back(Finding::Of(FindingId::kModelChecker, Message(checked)));
   LintDeclaredOutputs(model, out);
-  const Status inferred = InferShapes(model);
+  Status inferred = InferShapes(model);
+  if (inferred.ok()) inferred = CheckShapes(model);
   if (!inferred.ok()) out.push_back(Finding::Of(FindingId::kModelInference, Message(inferred)));
   const Status verified = Verify(model.graph);
   if (!verified.ok()) out.push_back(Finding::Of(FindingId::kModelGraph, Message(verified)));

@@ -12,6 +12,8 @@
 namespace quant {
 namespace {
 
+constexpr int64_t kOldestOpset = 7;
+
 bool IsDefault(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
 // The passes by the operator that is their root.
@@ -35,6 +37,10 @@ class Decomposer {
       if (!report.nodes.contains(op)) return UsageError("--decompose {}: the model has no such operator", op);
     }
     if (report.nodes.empty()) return report;
+    if (model_.OpsetOf("") < kOldestOpset) {
+      return Unsupported("the model is of opset {}; what operators are decomposed into starts at opset {}",
+                         model_.OpsetOf(""), kOldestOpset);
+    }
     if (!model_.functions.empty()) {  // their bodies have no types of their own, which most rules want
       RETURN_IF_ERROR(InlineFunctions(model_));
       RETURN_IF_ERROR(InferShapes(model_));

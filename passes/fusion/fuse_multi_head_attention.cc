@@ -77,7 +77,7 @@ std::optional<GraphEdit> Rewrite(const PassContext& context, const Heads& heads)
   for (size_t i = 0; i < 3; ++i) node.inputs.push_back(Flattened(context, edit, heads.inputs[i], name + kNames[i]));
   const auto mask = MaskFor(context, edit, heads.found, heads.inputs[0], 1, name);
   if (!mask) return std::nullopt;
-  if (heads.found.mask != kNoValue) {
+  if (heads.found.mask != kNoValue || heads.found.condition != kNoValue) {
     node.inputs.insert(node.inputs.end(), {ValueRef::None(), ValueRef::None(), *mask});
   }
   node.name_hint = name + "_attention";
@@ -99,6 +99,9 @@ std::optional<GraphEdit> Fuse(const PassContext& context, NodeId root) {
     return context.Miss("the target has no com.microsoft MultiHeadAttention");
   }
   if (const auto unproven = UnprovenShapes(graph, heads->found)) return context.Miss("{}", *unproven);
+  if (const auto unproven = UnprovenMask(graph, heads->found, LengthsOf(graph, heads->found))) {
+    return context.Miss("{}", *unproven);
+  }
   for (ValueId v : heads->inputs) {
     const auto& shape = graph.value(v).shape;
     if (!shape || shape->size() != 4 || (*shape)[2].value <= 0 || (*shape)[3].value <= 0) {

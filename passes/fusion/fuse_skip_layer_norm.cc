@@ -39,6 +39,7 @@ std::optional<Normalization> FromOperator(const PassContext& context, NodeId roo
   const auto rank = RankOf(graph, out.site.x);
   if (!rank || HasReferences(node)) return std::nullopt;
   const int64_t axis = node.attributes.Int("axis", -1);
+  if (axis < -*rank || axis >= *rank) return std::nullopt;
   out.site.axes = axis < 0 ? -axis : *rank - axis;
   for (size_t i = 1; i < node.outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue && !graph.value(node.outputs[i]).uses.empty()) {
