@@ -14,7 +14,7 @@ namespace {
 // The drawing's units; the page scales it to its width.
 constexpr double kWidth = 960, kHeight = 340;
 constexpr double kLeft = 68, kRight = kWidth - 20, kTop = 14, kBottom = kHeight - 50;
-constexpr double kEdge = 18;     // room for what lies past an end of the y axis
+constexpr double kEdge = 22;     // room for what lies past an end of the y axis
 constexpr double kSidePad = 10;  // between the first and last points and the frame
 constexpr size_t kDrawn = 4000;  // points of a series past which each stretch keeps its extremes
 constexpr size_t kTips = 1000;   // the same for all tooltips of a plot

@@ -26,7 +26,8 @@ std::string Number(double value) { return ReadableNumber(value, 6); }
 
 std::string Line(std::string_view text) { return HtmlText(PlainLine(text)); }
 
-// Nothing is fetched, and no script runs but the page's own, whatever names from files may say.
+// Nothing is fetched, and no script runs but the page's own (its element holds kScript and nothing else), whatever names
+// from files may say.
 std::string Policy() {
   Sha256 hash;
   hash.Add(kScript);
@@ -185,7 +186,7 @@ std::string ReportHtml(const Report& report) {
   out +=
       fmt::format("</main>\n<footer>Written by nibble {}. The same inputs and options give the same bytes.</footer>\n",
                   NibbleVersion());
-  return out + "<script>\n" + std::string(kScript) + "</script>\n</body>\n</html>\n";
+  return out + "<script>" + std::string(kScript) + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace quant
