@@ -126,11 +126,14 @@ class Drawing {
   // What lies past that end.
   std::string EdgeLabel(bool top) const {
     if (!HasPast(top)) return "";
-    const bool nan = std::any_of(y_values_.begin(), y_values_.end(), [](double y) { return std::isnan(y); });
-    const bool up_to_zero = plot_.log_y && std::any_of(y_values_.begin(), y_values_.end(),
-                                                       [](double y) { return std::isfinite(y) && y <= 0; });
-    std::string label = top ? "∞" : up_to_zero ? "≤ 0" : "−∞";
-    if (!top && nan) label = "NaN";
+    const auto any = [&](auto holds) { return std::any_of(y_values_.begin(), y_values_.end(), holds); };
+    std::string label = top ? "∞" : "";
+    const auto add = [&](bool present, const char* name) {
+      if (present) label += (label.empty() ? "" : ", ") + std::string(name);
+    };
+    add(!top && any([](double v) { return v == -HUGE_VAL; }), "−∞");
+    add(!top && plot_.log_y && any([](double v) { return std::isfinite(v) && v <= 0; }), "≤ 0");
+    add(!top && any([](double v) { return std::isnan(v); }), "NaN");
     const double y = top ? kTop + 4 : kBottom - 4;
     return fmt::format("<text class=\"y edge\" x=\"{}\" y=\"{}\">{}</text>\n", kLeft - 8, Position(y + 4), label);
   }

@@ -18,6 +18,13 @@ double RoundStep(double least) {
   return 10 * power;
 }
 
+// "2.5M": ticks have little room.
+std::string TickText(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e12 || size < 1e6) return ReadableNumber(value, 4);
+  return size >= 1e9 ? ReadableNumber(value / 1e9, 4) + "G" : ReadableNumber(value / 1e6, 4) + "M";
+}
+
 constexpr int kEndSteps = 6;  // that an axis is rounded to
 
 }  // namespace
@@ -75,7 +82,7 @@ std::vector<std::pair<double, std::string>> PlotAxis::Ticks(int most) const {
   std::vector<std::pair<double, std::string>> out;
   const auto add = [&](double value) {
     if (value >= low_ - (high_ - low_) * 1e-9 && value <= high_ + (high_ - low_) * 1e-9) {
-      out.emplace_back(At(value), ReadableNumber(value, 4));
+      out.emplace_back(At(value), TickText(value));
     }
   };
   if (logarithmic_) {
@@ -89,10 +96,11 @@ std::vector<std::pair<double, std::string>> PlotAxis::Ticks(int most) const {
       add(2 * power);
       add(5 * power);
     }
-    return out;
+    if (out.size() > 2) return out;
+    out.clear();
   }
   const double step = RoundStep(high_ / most - low_ / most);
-  // Multiples of the step, each computed anew: a sum of steps drifts.
+  // Also on a logarithmic axis of less than a decade. Multiples of the step, each computed anew: a sum of steps drifts.
   const double first = std::ceil(low_ / step - 1e-9);
   for (int i = 0; i <= most + 1; ++i) add((first + i) * step);
   return out;

@@ -26,8 +26,8 @@ std::string Number(double value) { return ReadableNumber(value, 6); }
 
 std::string Line(std::string_view text) { return HtmlText(PlainLine(text)); }
 
-// Nothing is fetched, and no script runs but the page's own (its element holds kScript and nothing else), whatever names
-// from files may say.
+// Nothing is fetched, and no script runs but the page's own (its element holds kScript and nothing else), whatever
+// names from files may say.
 std::string Policy() {
   Sha256 hash;
   hash.Add(kScript);
@@ -134,7 +134,7 @@ std::vector<ReportSection> LeadingSections(const Report& report) {
 }
 
 ReportSection Provenance(const Report& report) {
-  ReportSection out{"What this rests on", {}};
+  ReportSection out{"Files, options, measures", {}};
   if (!report.files.empty()) {
     ReportTable table{{"file", "path", "bytes", "SHA-256"}, {}};
     for (const ReportFile& file : report.files) {

@@ -97,10 +97,6 @@
   for (const table of document.querySelectorAll("table")) {
     if (table.tBodies[0].rows.length > 1) makeSortable(table);
     if (table.tBodies[0].rows.length > MANY_ROWS) makeFilter(table);
-    for (const cell of table.tBodies[0].querySelectorAll("td")) {
-      if (/^✓ (met|passed)$/.test(cell.textContent)) cell.className = "good";
-      if (/^✗ (not met|failed)$/.test(cell.textContent)) cell.className = "bad";
-    }
   }
 
   // --- drawings: the nearest point is told -----------------------------------------------------------------------
