@@ -145,8 +145,8 @@ class Drawing {
     std::string out;
     for (const auto& [value, label] : plot_.marks) {
       out += fmt::format("<path class=\"limit\" d=\"M{} {}H{}\"/>", kLeft, Position(Y(value)), kRight);
-      out += fmt::format("<text class=\"limit\" x=\"{}\" y=\"{}\">{}</text>\n", kRight - 4, Position(Y(value) - 5),
-                         HtmlElided(label, kLabelWidth));
+      out += fmt::format("<text class=\"limit\" paint-order=\"stroke\" x=\"{}\" y=\"{}\">{}</text>\n", kRight - 4,
+                         Position(Y(value) - 5), HtmlElided(label, kLabelWidth));
     }
     return out;
   }

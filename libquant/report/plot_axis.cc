@@ -49,9 +49,12 @@ PlotAxis::PlotAxis(const std::vector<double>& values, bool logarithmic, bool rou
       low_ /= 10;
       high_ *= 10;
     }
+    low_ = std::max(low_, std::numeric_limits<double>::min());
+    high_ = std::min(high_, std::numeric_limits<double>::max());
     return;
   }
-  if (low == high) {
+  // Also where they differ by rounding alone.
+  if (high / 2 - low / 2 <= std::max(std::abs(low), std::abs(high)) * 1e-9) {
     const double half = low == 0 ? 1 : std::abs(low) * 0.1;
     low -= half;
     high += half;
@@ -81,9 +84,8 @@ double PlotAxis::At(double value, double margin) const {
 std::vector<std::pair<double, std::string>> PlotAxis::Ticks(int most) const {
   std::vector<std::pair<double, std::string>> out;
   const auto add = [&](double value) {
-    if (value >= low_ - (high_ - low_) * 1e-9 && value <= high_ + (high_ - low_) * 1e-9) {
-      out.emplace_back(At(value), TickText(value));
-    }
+    const double part = Holds(value) ? Scaled(value) : -1;
+    if (part >= -1e-9 && part <= 1 + 1e-9) out.emplace_back(At(value), TickText(value));
   };
   if (logarithmic_) {
     const int first = static_cast<int>(std::floor(std::log10(low_) + 1e-9));

@@ -179,8 +179,9 @@ std::string ReportHtml(const Report& report) {
   std::erase_if(sections, [](const ReportSection& s) { return s.blocks.empty(); });
   if (ReportSection last = Provenance(report); !last.blocks.empty()) sections.push_back(std::move(last));
   std::string out = HeadHtml(report) + "<body>\n<header>\n";
-  out += fmt::format("<p class=\"tool\">nibble {}</p>\n<h1>{}</h1>\n</header>\n<main>\n", Line(report.tool),
-                     Line(report.title.empty() ? report.tool : report.title));
+  const std::string title = report.title.empty() ? "nibble " + report.tool : report.title;
+  out +=
+      fmt::format("<p class=\"tool\">nibble {}</p>\n<h1>{}</h1>\n</header>\n<main>\n", Line(report.tool), Line(title));
   out += VerdictHtml(report) + FactsHtml(report) + ContentsHtml(sections);
   for (size_t i = 0; i < sections.size(); ++i) out += SectionHtml(sections[i], i);
   out +=

@@ -2,6 +2,7 @@
 // tables short. A comment holds 65,536 characters; longer reports are written again with shorter tables.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "libquant/base/version.h"
@@ -18,18 +19,38 @@ constexpr size_t kCellWidth = 80;
 constexpr size_t kFoldedFrom = 12;  // lines from which a section is folded
 constexpr size_t kWorstPoints = 5;
 
-// Names come from files: nothing in them may end a cell, begin markup, mention a person or refer to an issue. Entities
-// are plain in all renderers; a backslash is not, before some of these and within HTML.
-std::string Escaped(std::string_view text, size_t width = 4000) {
-  std::string out;
-  for (const char c : ElidedLine(text, width)) {
-    if (std::string_view("\\`*_{}[]()<>|#!~&@$:\"").find(c) != std::string_view::npos) {
-      out += fmt::format("&#{};", static_cast<int>(c));
-    } else {
-      out += c;
+bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// Whether a renderer would mention a person or link an issue, a label, a milestone: "@name", "#12", "%9". That happens
+// after Markdown is done and spares nothing but code.
+bool Refers(std::string_view line) {
+  for (size_t i = 0; i + 1 < line.size(); ++i) {
+    if (std::string_view("@#!~$&%").find(line[i]) != std::string_view::npos &&
+        (IsWord(line[i + 1]) || line[i + 1] == '"')) {
+      return true;
     }
   }
-  return out;
+  return false;
+}
+
+// Whether the character at i could begin markup, end a cell or make a link.
+bool IsMarkup(std::string_view line, size_t i) {
+  if (std::string_view("\\`*[]<>|#~&@$").find(line[i]) != std::string_view::npos) return true;
+  const bool word_before = i > 0 && IsWord(line[i - 1]);
+  const bool word_after = i + 1 < line.size() && IsWord(line[i + 1]);
+  if (line[i] == '_') return !(word_before && word_after);
+  return line[i] == ':' && i + 1 < line.size() && line[i + 1] != ' ';
+}
+
+// One line. Names come from files: they show as they are, whatever they hold. Entities are plain to all renderers; a
+// backslash is not within HTML.
+std::string Escaped(std::string_view text, size_t width = 4000) {
+  const std::string line = ElidedLine(text, width);
+  std::string out;
+  for (size_t i = 0; i < line.size(); ++i) {
+    out += IsMarkup(line, i) ? fmt::format("&#{};", static_cast<int>(line[i])) : std::string(1, line[i]);
+  }
+  return Refers(line) ? "<code>" + out + "</code>" : out;
 }
 
 std::string Row(const std::vector<std::string>& cells) {
