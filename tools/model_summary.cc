@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "libquant/base/checked.h"
+#include "libquant/exec/activation_memory.h"
 #include "libquant/exec/session.h"
 
 namespace quant {
@@ -63,60 +63,6 @@ void CountWeights(const Graph& graph, ModelSummary& out) {
   });
 }
 
-// Bytes of a value with unknown dimensions taken as 1; -1 when its rank or type is unknown.
-int64_t BytesOf(const Value& value) {
-  if (!value.shape || InfoOf(value.dtype).bits == 0) return -1;
-  Dims dims;
-  for (const Dim& d : *value.shape) dims.push_back(d.known() ? d.value : 1);
-  return BytesFor(value.dtype, dims).value_or(-1);
-}
-
-// Adds the names of its unknown dimensions, each once.
-void NameDynamicDims(const Value& value, std::vector<std::string>& names) {
-  for (const Dim& d : value.shape.value_or(Shape{})) {
-    const std::string name = d.symbol.empty() ? "?" : d.symbol;
-    if (!d.known() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-}
-
-// The node of the main graph in which this use happens.
-NodeId MainNodeOf(const Graph& graph, const Use& use) {
-  NodeId node = use.node;
-  for (RegionId r = use.region; r != kMainRegion && r >= 0; r = graph.region(r).parent) node = graph.region(r).owner;
-  return node;
-}
-
-void EstimateActivations(const Graph& graph, ModelSummary& out) {
-  const std::vector<NodeId>& order = graph.main().nodes;
-  std::map<NodeId, int64_t> step;
-  for (size_t i = 0; i < order.size(); ++i) step[order[i]] = static_cast<int64_t>(i);
-  std::vector<int64_t> change(order.size() + 2, 0);
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    const Value& value = graph.value(v);
-    if (value.removed || value.constant || value.region != kMainRegion || value.uses.empty()) continue;
-    const int64_t bytes = BytesOf(value);
-    if (value.is_input) NameDynamicDims(value, out.dynamic_dims);
-    if (bytes < 0) {
-      ++out.unknown_values;
-      continue;
-    }
-    const int64_t first = value.producer == kNoNode ? 0 : step[value.producer];
-    int64_t last = first;
-    for (const Use& use : value.uses) {
-      const NodeId node = MainNodeOf(graph, use);
-      last = node == kNoNode ? static_cast<int64_t>(order.size()) : std::max(last, step[node]);
-      if (node == kNoNode) break;
-    }
-    change[static_cast<size_t>(first)] += bytes;
-    change[static_cast<size_t>(last) + 1] -= bytes;
-  }
-  int64_t alive = 0;
-  for (int64_t c : change) {
-    alive += c;
-    out.activation_bytes = std::max(out.activation_bytes, alive);
-  }
-}
-
 }  // namespace
 
 ModelSummary Summarize(const Model& model) {
@@ -124,7 +70,10 @@ ModelSummary Summarize(const Model& model) {
   CountOperators(model, out);
   CountBodies(model.graph, out);
   CountWeights(model.graph, out);
-  EstimateActivations(model.graph, out);
+  ActivationMemory activations = PeakActivations(model.graph);
+  out.activation_bytes = activations.peak_bytes;
+  out.dynamic_dims = std::move(activations.open_dims);
+  out.unknown_values = activations.unknown_values;
   return out;
 }
 

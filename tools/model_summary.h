@@ -34,9 +34,8 @@ struct ModelSummary {
   int64_t weight_bytes = 0;
   int64_t initializers_as_inputs = 0;
 
-  // Most bytes of non-constant tensors of the main graph alive at once, nodes run in the file's order. Unknown
-  // dimensions count as 1, of which `dynamic_dims` names those of the inputs; values of unknown rank or type are left
-  // out and counted.
+  // As PeakActivations (libquant/exec/activation_memory.h) tells it: unknown dimensions count as 1, of which
+  // `dynamic_dims` names those of the inputs.
   int64_t activation_bytes = 0;
   std::vector<std::string> dynamic_dims;
   int64_t unknown_values = 0;

@@ -26,12 +26,13 @@ const Allowed& Table() {
       {"calib", {"ir", "numerics", "exec", "data"}},
       {"report", {"ir", "numerics"}},
       {"config", {"ir", "numerics"}},
+      {"plan", {"ir", "config"}},
       {"verify", {"ir", "model", "exec", "data", "report"}},
       {"lint", {"ir", "ops", "model", "exec", "config"}},
       {"passes", {"ir", "ops", "numerics", "config", "model"}},
       {"search", {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "passes"}},
       {"tools",
-       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "lint", "passes",
+       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "plan", "verify", "lint", "passes",
         "search"}},
   };
   return table;
