@@ -10,7 +10,7 @@
 #include "libquant/exec/activation_memory.h"
 #include "libquant/plan/kv_cache.h"
 #include "libquant/plan/memory_plan.h"
-#include "tools/json.h"
+#include "libquant/report/json.h"
 
 namespace quant {
 
