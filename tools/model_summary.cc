@@ -70,7 +70,7 @@ ModelSummary Summarize(const Model& model) {
   CountOperators(model, out);
   CountBodies(model.graph, out);
   CountWeights(model.graph, out);
-  ActivationMemory activations = PeakActivations(model.graph);
+  ActivationMemory activations = PeakActivations(model);
   out.activation_bytes = activations.peak_bytes;
   out.dynamic_dims = std::move(activations.open_dims);
   out.unknown_values = activations.unknown_values;

@@ -243,11 +243,11 @@ class PlanTool : public Tool {
     ASSIGN_OR_RETURN(const PrecisionSizes sizes, SizesAtPrecisions(inferred, scales));
     report.parameters = sizes.parameters;
     if (!sizes.note.empty()) report.notes.push_back(sizes.note);
-    return AddModel(expanded.graph, sizes, report);
+    return AddModel(expanded, sizes, report);
   }
 
-  Status AddModel(const Graph& graph, const PrecisionSizes& sizes, PlanReport& report) const {
-    const std::vector<CacheTensor> caches = FindCaches(graph);
+  Status AddModel(const Model& model, const PrecisionSizes& sizes, PlanReport& report) const {
+    const std::vector<CacheTensor> caches = FindCaches(model.graph);
     if (!cache_type_.empty() && caches.empty() && !CacheByHand()) {
       return UsageError(
           "--cache-type has no effect: {} has no KV cache among its inputs and outputs; --layers, --hidden "
@@ -256,10 +256,10 @@ class PlanTool : public Tool {
     }
     ActivationOptions activations;
     for (const CacheTensor& c : caches) activations.elsewhere.insert({c.past, c.present});
-    report.activations = PeakActivations(graph, activations);
+    report.activations = PeakActivations(model, activations);
     activations.half = true;
-    const ActivationMemory half = PeakActivations(graph, activations);
-    if (report.activations->at != kNoNode) report.peak_node = graph.NodeLabel(report.activations->at);
+    const ActivationMemory half = PeakActivations(model, activations);
+    if (report.activations->at != kNoNode) report.peak_node = model.graph.NodeLabel(report.activations->at);
     for (const PrecisionSize& size : sizes.sizes) {
       Precision p;
       p.name = size.name;

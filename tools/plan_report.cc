@@ -25,7 +25,7 @@ std::string CacheText(const PlanReport& r) {
   const std::string from = r.cache_source == PlanReport::CacheSource::kFlags
                                ? "from flags"
                                : fmt::format("from {} tensors of the graph", r.cache_tensors);
-  return fmt::format("{}, {}: {} tokens of {} = {} bytes ({})", from, r.cache_type, Grouped(r.cache.length),
+  return fmt::format("{}, {}: {} token{} of {} = {} bytes ({})", from, r.cache_type, Grouped(r.cache.length), r.cache.length == 1 ? "" : "s",
                      Bytes(r.cache.bytes_per_token), Grouped(r.cache.bytes), Bytes(r.cache.bytes));
 }
 

@@ -94,8 +94,8 @@ StatusOr<Device> FindDevice(const std::string& name_or_path) {
     return ReadDeviceText(std::string(*text), fmt::format("{}{}.yaml", kFolder, name_or_path));
   }
   if (!IsPath(name_or_path)) {
-    return UsageError("device takes one of {}, or a file NAME.yaml, not '{}'", fmt::join(DeviceNames(), ", "),
-                      name_or_path);
+    return UsageError("there is no device '{}'; there are {}, and files, as in ./my-board.yaml", name_or_path,
+                      fmt::join(DeviceNames(), ", "));
   }
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(name_or_path, kLongest));
   return ReadDeviceText(text, name_or_path);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "libquant/base/checked.h"
+#include "libquant/ops/find_kernel.h"
 
 namespace quant {
 namespace {
@@ -15,7 +16,7 @@ int64_t Plus(int64_t a, int64_t b) { return CheckedAdd(a, b).value_or(kMost); }
 
 class Peaks {
  public:
-  Peaks(const Graph& graph, const ActivationOptions& options) : graph_(graph), options_(options) {}
+  Peaks(const Model& model, const ActivationOptions& options) : model_(model), graph_(model.graph), options_(options) {}
 
   ActivationMemory Run() {
     FindFolded();
@@ -78,34 +79,69 @@ class Peaks {
     return node;
   }
 
+  // Bytes that come at each step of a region and go before it; the last step is that after all nodes.
+  struct Steps {
+    std::vector<std::vector<int64_t>> come, go;
+    std::unordered_map<NodeId, size_t> of;
+  };
+
+  size_t LastRead(RegionId region, const Steps& steps, const Value& value, size_t first) const {
+    size_t last = first;
+    for (const Use& use : value.uses) {
+      const NodeId node = NodeIn(region, use);
+      last = std::max(last, node == kNoNode ? steps.of.size() : steps.of.at(node));
+    }
+    return last;
+  }
+
+  // Whether the node writes its output over one of its inputs, which another node of the region made.
+  bool WritesOver(RegionId region, const Steps& steps, const Node& node, ValueId out) const {
+    const OpDef* op = FindKernel(node.domain, node.op_type, model_.OpsetOf(node.domain));
+    if (op == nullptr || op->as_tail == nullptr || out != node.outputs[0]) return false;
+    const Value& made = graph_.value(out);
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+      if (Folded(v) || graph_.value(v).producer == kNoNode || graph_.value(v).region != region) return false;
+      const Value& read = graph_.value(v);
+      const size_t here = steps.of.at(made.producer);
+      return read.dtype == made.dtype && BytesOf(read) == BytesOf(made) && !Elsewhere(region, v) &&
+             LastRead(region, steps, read, 0) == here;
+    });
+  }
+
+  bool Elsewhere(RegionId region, ValueId v) const { return region == kMainRegion && options_.elsewhere.count(v) > 0; }
+
+  void Note(RegionId region, ValueId v, size_t first, Steps& steps) {
+    const Value& value = graph_.value(v);
+    if (Folded(v) || value.uses.empty() || Elsewhere(region, v)) return;
+    const int64_t bytes = BytesOf(value);
+    if (bytes < 0) {
+      ++out_.unknown_values;
+      return;
+    }
+    steps.go[LastRead(region, steps, value, first) + 1].push_back(bytes);
+    std::vector<int64_t>& freed = steps.go[first + 1];
+    const bool over = value.producer != kNoNode && WritesOver(region, steps, graph_.node(value.producer), v);
+    const auto taken = over ? std::find(freed.begin(), freed.end(), bytes) : freed.end();
+    if (taken == freed.end()) {
+      steps.come[first].push_back(bytes);
+    } else {
+      freed.erase(taken);
+    }
+  }
+
   Peak OfRegion(RegionId region) {
     const std::vector<NodeId>& order = graph_.region(region).nodes;
-    std::unordered_map<NodeId, size_t> step;
-    for (size_t i = 0; i < order.size(); ++i) step[order[i]] = i;
-    std::vector<std::vector<int64_t>> begins(order.size() + 1), ends(order.size() + 2);
-    const auto note = [&](ValueId v, size_t first) {
-      const Value& value = graph_.value(v);
-      if (Folded(v) || value.uses.empty() || (region == kMainRegion && options_.elsewhere.count(v) > 0)) return;
-      const int64_t bytes = BytesOf(value);
-      if (bytes < 0) {
-        ++out_.unknown_values;
-        return;
-      }
-      size_t last = first;
-      for (const Use& use : value.uses) {
-        const NodeId node = NodeIn(region, use);
-        last = std::max(last, node == kNoNode ? order.size() : step[node]);
-      }
-      begins[first].push_back(bytes);
-      ends[last + 1].push_back(bytes);
-    };
-    for (ValueId v : graph_.region(region).inputs) note(v, 0);
+    Steps steps;
+    for (size_t i = 0; i < order.size(); ++i) steps.of[order[i]] = i;
+    steps.come.resize(order.size() + 1);
+    steps.go.resize(order.size() + 2);
+    for (ValueId v : graph_.region(region).inputs) Note(region, v, 0, steps);
     for (NodeId n : order) {
       for (ValueId v : graph_.node(n).outputs) {
-        if (v != kNoValue) note(v, step[n]);
+        if (v != kNoValue) Note(region, v, steps.of[n], steps);
       }
     }
-    return Walk(order, begins, ends);
+    return Walk(order, steps.come, steps.go);
   }
 
   Peak Walk(const std::vector<NodeId>& order, const std::vector<std::vector<int64_t>>& begins,
@@ -126,6 +162,7 @@ class Peaks {
     return peak;
   }
 
+  const Model& model_;
   const Graph& graph_;
   const ActivationOptions& options_;
   std::vector<bool> folded_;
@@ -134,8 +171,8 @@ class Peaks {
 
 }  // namespace
 
-ActivationMemory PeakActivations(const Graph& graph, const ActivationOptions& options) {
-  return Peaks(graph, options).Run();
+ActivationMemory PeakActivations(const Model& model, const ActivationOptions& options) {
+  return Peaks(model, options).Run();
 }
 
 }  // namespace quant

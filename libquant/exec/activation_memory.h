@@ -1,6 +1,7 @@
 // The most bytes of activations alive at once in a run, told from types and shapes: nodes run in the graph's order, as
-// the executor's schedule has them, and each tensor lives from the node that makes it to its last reader. Memory that
-// kernels take for themselves is not in it, nor what is saved where a node writes over its input.
+// the executor's schedule has them, each tensor lives from the node that makes it to its last reader, and an operator
+// that works element by element writes over an input that nobody needs any more. Memory that kernels take for
+// themselves is not in it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 namespace quant {
 
 struct ActivationOptions {
-  bool half = false;            // float32 counts as 16 bits: the model made half
-  std::set<ValueId> elsewhere;  // values of the main graph that are counted elsewhere
+  bool half = false;                 // float32 counts as 16 bits: the model made half
+  std::set<ValueId> elsewhere = {};  // values of the main graph that are counted elsewhere
 };
 
 struct ActivationMemory {
@@ -27,6 +28,6 @@ struct ActivationMemory {
 
 // Shapes must have been inferred. A node with bodies takes, beside its own, the peak of its largest body. Values made
 // of constants alone are folded before a run and don't count. Sums that overflow stop at the largest number.
-ActivationMemory PeakActivations(const Graph& graph, const ActivationOptions& options = {});
+ActivationMemory PeakActivations(const Model& model, const ActivationOptions& options = {});
 
 }  // namespace quant

@@ -42,17 +42,17 @@ struct CacheSize {
 // `length`: of the caches that grow, and of those of open length. `bits`: of an element; nullopt: the graph's type, of
 // which float32 counts as 16 bits when `half`. UsageError when 64 bits don't hold it.
 struct CacheOptions {
-  std::optional<int64_t> length;
-  std::optional<int64_t> bits;
+  std::optional<int64_t> length = std::nullopt;
+  std::optional<int64_t> bits = std::nullopt;
   bool half = false;
 };
 StatusOr<CacheSize> MeasureCaches(const std::vector<CacheTensor>& caches, const CacheOptions& options);
 
 // Numbers for the names of a model's dimensions that follow from a sequence length and a batch.
 struct SequenceDims {
-  std::optional<int64_t> sequence;  // tokens in all: past and new ones
-  std::optional<int64_t> batch;
-  std::map<std::string, int64_t> given;  // that the user gave; they stand
+  std::optional<int64_t> sequence = std::nullopt;  // tokens in all: past and new ones
+  std::optional<int64_t> batch = std::nullopt;
+  std::map<std::string, int64_t> given = {};  // that the user gave; they stand
 };
 // With a cache: its present length is the sequence, the inputs of token ids get one new token and the past the rest.
 // Without one the inputs of token ids get the sequence. UsageError when nothing in the model takes one of the two.

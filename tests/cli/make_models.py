@@ -53,6 +53,26 @@ def double_conv():
                          helper.make_node("Relu", ["c"], ["y"], name="relu")],
          [value("x", 1, 2, 4, 4, dtype=TensorProto.DOUBLE)], [value("y", 1, 2, 4, 4, dtype=TensorProto.DOUBLE)],
          {"w": wave(2, 2, 1, 1).astype(np.float64)})
+def decoder():
+    """A layer of grouped-query attention that is handed its past keys and values and hands them back, longer."""
+    def of(kind):
+        return [
+            helper.make_node("MatMul", ["h", f"{kind}.weight"], [f"{kind}_rows"], name=kind),
+            helper.make_node("Reshape", [f"{kind}_rows", "split"], [f"{kind}_heads"], name=f"{kind}/split"),
+            helper.make_node("Transpose", [f"{kind}_heads"], [f"{kind}_new"], name=f"{kind}/turn", perm=[0, 2, 1, 3]),
+            helper.make_node("Concat", [f"past.{kind}", f"{kind}_new"], [f"present.{kind}"], name=f"{kind}/join", axis=2),
+        ]
+    nodes = [
+        helper.make_node("Gather", ["embed.weight", "ids"], ["h"], name="embed"),
+        *of("key"), *of("value"),
+        helper.make_node("MatMul", ["h", "head.weight"], ["logits"], name="head"),
+    ]
+    past, total = ("batch", 4, "past", 8), ("batch", 4, "past + seq", 8)
+    save("decoder", nodes,
+         [value("ids", "batch", "seq", dtype=TensorProto.INT64), value("past.key", *past), value("past.value", *past)],
+         [value("logits", "batch", "seq", 50), value("present.key", *total), value("present.value", *total)],
+         {"embed.weight": wave(50, 64), "key.weight": wave(64, 32), "value.weight": wave(64, 32),
+          "head.weight": wave(64, 50), "split": np.int64([0, 0, 4, 8])})
 
 
 def matmul_with(name, weight, **options):
