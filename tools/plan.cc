@@ -74,7 +74,7 @@ class PlanTool : public Tool {
         fmt::format("one of {}, or a YAML file; may be repeated; default all of them", fmt::join(DeviceNames(), ", ")));
     args.Value("--margin", "PERCENT", &margin_, "what to add to the total; default 20");
     args.Flag("--strict", &strict_, "exit code 1 unless something surely fits each device that --device names");
-    common_.Declare(args);
+    common_.DeclareRendered(args);
   }
 
   Status Run(const Args& args) override {
@@ -84,7 +84,13 @@ class PlanTool : public Tool {
     RETURN_IF_ERROR(path_.empty() ? FromFlags(report) : FromModel(report));
     for (Precision& p : report.precisions) RETURN_IF_ERROR(AddUp(p, margin_ / 100));
     for (const Device& d : report.devices) report.choices.push_back(Choose(report.precisions, d));
-    RETURN_IF_ERROR(common_.Emit(report.Text(), report.ToJson()));
+    Report rendered;
+    rendered.tool = "plan";
+    rendered.config = args.Resolved();
+    report.AddTo(rendered);
+    FileList files(rendered, common_.report().has_value());
+    if (!path_.empty()) RETURN_IF_ERROR(files.Add("model", path_));
+    RETURN_IF_ERROR(common_.Emit(rendered, Json::Object()));
     return strict_ ? CheckFits(report) : OkStatus();
   }
 

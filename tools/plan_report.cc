@@ -8,9 +8,8 @@
 namespace quant {
 namespace {
 
-std::string Fact(const std::string& name, const std::string& text) { return fmt::format("{:<12} {}\n", name, text); }
-
-std::string OrDash(const std::optional<int64_t>& bytes) { return bytes ? DecimalBytes(*bytes) : "-"; }
+ReportCell Size(int64_t bytes) { return {DecimalBytes(bytes), static_cast<double>(bytes)}; }
+ReportCell OrDash(const std::optional<int64_t>& bytes) { return bytes ? Size(*bytes) : ReportCell("-"); }
 
 std::string_view TextOf(PlanReport::CacheSource source) {
   return source == PlanReport::CacheSource::kFlags   ? "flags"
@@ -25,8 +24,9 @@ std::string CacheText(const PlanReport& r) {
   const std::string from = r.cache_source == PlanReport::CacheSource::kFlags
                                ? "from flags"
                                : fmt::format("from {} tensors of the graph", r.cache_tensors);
-  return fmt::format("{}, {}: {} token{} of {} = {} bytes ({})", from, r.cache_type, Grouped(r.cache.length), r.cache.length == 1 ? "" : "s",
-                     Bytes(r.cache.bytes_per_token), Grouped(r.cache.bytes), Bytes(r.cache.bytes));
+  return fmt::format("{}, {}: {} token{} of {} = {} bytes ({})", from, r.cache_type, Grouped(r.cache.length),
+                     r.cache.length == 1 ? "" : "s", Bytes(r.cache.bytes_per_token), Grouped(r.cache.bytes),
+                     Bytes(r.cache.bytes));
 }
 
 std::string ActivationText(const PlanReport& r) {
@@ -44,24 +44,40 @@ std::string DimsText(const std::map<std::string, int64_t>& dims) {
   return out;
 }
 
-std::string PrecisionTable(const PlanReport& r) {
+ReportTable PrecisionTable(const PlanReport& r) {
   std::vector<std::string> headings = {"precision",   "weights", "KV cache",
                                        "activations", "total",   fmt::format("with {:g} %", r.margin_percent)};
   for (const Device& d : r.devices) headings.push_back(d.name);
   headings.emplace_back("expected loss*");
-  Table table(headings);
+  ReportTable table{headings, {}};
   for (const Precision& p : r.precisions) {
-    std::vector<std::string> row = {p.name,
-                                    DecimalBytes(p.weight_bytes),
-                                    OrDash(p.cache_bytes),
-                                    OrDash(p.activation_bytes),
-                                    DecimalBytes(p.total_bytes),
-                                    DecimalBytes(p.with_margin)};
-    for (const Device& d : r.devices) row.emplace_back(TextOf(FitOf(p.with_margin, d)));
-    row.emplace_back(TextOf(p.loss));
-    table.AddRow(row);
+    std::vector<ReportCell> row = {p.name,
+                                   Size(p.weight_bytes),
+                                   OrDash(p.cache_bytes),
+                                   OrDash(p.activation_bytes),
+                                   Size(p.total_bytes),
+                                   Size(p.with_margin)};
+    for (const Device& d : r.devices) row.emplace_back(std::string(TextOf(FitOf(p.with_margin, d))));
+    row.emplace_back(std::string(TextOf(p.loss)));
+    table.rows.push_back(std::move(row));
   }
-  return table.Render();
+  return table;
+}
+
+// What each precision needs, and what devices have.
+ReportPlot MemoryPlot(const PlanReport& r) {
+  ReportPlot plot;
+  plot.title = "Memory with the margin, by precision";
+  plot.x_title = "precision";
+  plot.y_title = "bytes";
+  plot.log_y = true;
+  plot.series.push_back({"needed", {}, true});
+  for (size_t i = 0; i < r.precisions.size(); ++i) {
+    const Precision& p = r.precisions[i];
+    plot.series[0].points.push_back({static_cast<double>(i), static_cast<double>(p.with_margin), p.name});
+  }
+  for (const Device& d : r.devices) plot.marks.emplace_back(static_cast<double>(d.memory), d.name);
+  return plot;
 }
 
 Json CacheJson(const PlanReport& r) {
@@ -112,22 +128,33 @@ Json DevicesJson(const PlanReport& r) {
 
 }  // namespace
 
-std::string PlanReport::Text() const {
-  std::string out = Fact("model", model ? fmt::format("{}, {} parameters", *model, Grouped(parameters))
-                                        : fmt::format("{} parameters", Grouped(parameters)));
-  out += Fact("KV cache", CacheText(*this)) + Fact("activations", ActivationText(*this));
-  if (!dims.empty()) out += Fact("dimensions", DimsText(dims));
-  out += fmt::format("\n{}", PrecisionTable(*this));
-  out += "* published rules of thumb, not measured on this model: `nibble diff` measures\n\n";
-  for (const Device& d : devices) out += fmt::format("{}: {}\n", d.name, d.about);
-  out += "\nTo choose\n";
-  for (size_t i = 0; i < devices.size(); ++i) out += fmt::format("  {}\n", Explain(choices[i], precisions, devices[i]));
-  for (const std::string& note : notes) out += fmt::format("note: {}\n", note);
-  return out;
+void PlanReport::AddTo(Report& report) const {
+  report.title = model ? fmt::format("{}, {} parameters", *model, Grouped(parameters))
+                       : fmt::format("{} parameters", Grouped(parameters));
+  ReportSection sizes{"", {}, true};
+  sizes.blocks.emplace_back("KV cache: " + CacheText(*this));
+  sizes.blocks.emplace_back("activations: " + ActivationText(*this));
+  if (!dims.empty()) sizes.blocks.emplace_back("dimensions: " + DimsText(dims));
+  report.sections.push_back(std::move(sizes));
+  report.sections.push_back(
+      {"Memory",
+       {PrecisionTable(*this), "* published rules of thumb, not measured on this model: `nibble diff` measures"},
+       true});
+  report.sections.push_back({"What is needed and what there is", {MemoryPlot(*this)}, false});
+  ReportSection about{"Devices", {}, true};
+  for (const Device& d : devices) about.blocks.emplace_back(fmt::format("{}: {}", d.name, d.about));
+  report.sections.push_back(std::move(about));
+  for (size_t i = 0; i < devices.size(); ++i) {
+    report.facts.emplace_back(devices[i].name, Explain(choices[i], precisions, devices[i]));
+    report.cases.push_back(
+        {"device", devices[i].name, choices[i].fit != Fit::kNo, Explain(choices[i], precisions, devices[i])});
+  }
+  for (const std::string& note : notes) report.facts.emplace_back("note", note);
+  report.data = ToJson();
 }
 
 Json PlanReport::ToJson() const {
-  Json out = Json::Object().Set("schema_version", 1).Set("model", model).Set("parameters", parameters);
+  Json out = Json::Object().Set("model", model).Set("parameters", parameters);
   out.Set("margin_percent", margin_percent).Set("cache", CacheJson(*this));
   if (activations) {
     out.Set("activations", Json::Object()

@@ -10,7 +10,7 @@
 #include "libquant/exec/activation_memory.h"
 #include "libquant/plan/kv_cache.h"
 #include "libquant/plan/memory_plan.h"
-#include "libquant/report/json.h"
+#include "libquant/report/report.h"
 
 namespace quant {
 
@@ -34,7 +34,9 @@ struct PlanReport {
   std::map<std::string, int64_t> dims;  // numbers that names got
   std::vector<std::string> notes;
 
-  std::string Text() const;
+  void AddTo(Report& report) const;
+
+ private:
   Json ToJson() const;
 };
 

@@ -121,16 +121,16 @@ Choice Choose(const std::vector<Precision>& precisions, const Device& device) {
 }
 
 std::string Explain(const Choice& choice, const std::vector<Precision>& precisions, const Device& device) {
-  if (precisions.empty()) return fmt::format("{}: nothing to choose from", device.name);
+  if (precisions.empty()) return "nothing to choose from";
   if (!choice.precision) {
     const auto least = std::min_element(precisions.begin(), precisions.end(),
                                         [](const auto& a, const auto& b) { return a.with_margin < b.with_margin; });
-    return fmt::format("{}: nothing fits. Even {} needs {} of {}; {}", device.name, least->name,
-                       DecimalBytes(least->with_margin), DecimalBytes(device.memory_at_best), Advice(*least));
+    return fmt::format("nothing fits. Even {} needs {} of {}; {}", least->name, DecimalBytes(least->with_margin),
+                       DecimalBytes(device.memory_at_best), Advice(*least));
   }
   const Precision& p = precisions[*choice.precision];
   const bool surely = choice.fit == Fit::kFits;
-  std::string out = fmt::format("{}: {}, the most precise that fits", device.name, p.name);
+  std::string out = fmt::format("{}, the most precise that fits", p.name);
   out += surely
              ? fmt::format(": it needs {} of {}", DecimalBytes(p.with_margin), DecimalBytes(device.memory))
              : fmt::format(" at best: it needs {}, the device surely has {}, at best {}", DecimalBytes(p.with_margin),

@@ -53,6 +53,8 @@ def double_conv():
                          helper.make_node("Relu", ["c"], ["y"], name="relu")],
          [value("x", 1, 2, 4, 4, dtype=TensorProto.DOUBLE)], [value("y", 1, 2, 4, 4, dtype=TensorProto.DOUBLE)],
          {"w": wave(2, 2, 1, 1).astype(np.float64)})
+
+
 def decoder():
     """A layer of grouped-query attention that is handed its past keys and values and hands them back, longer."""
     def of(kind):
@@ -232,6 +234,7 @@ def main():
     cache()
     clash()
     double_conv()
+    decoder()
 
 
 main()

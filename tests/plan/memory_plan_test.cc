@@ -130,7 +130,7 @@ TEST_CASE("the most precise that fits is chosen, and what fits in any case befor
   REQUIRE(choice.precision);
   CHECK(*choice.precision == 2);
   CHECK(Explain(choice, all, device) ==
-        "phone: int8, the most precise that fits: it needs 100 B of 100 B, fp16 would need 150 B");
+        "int8, the most precise that fits: it needs 100 B of 100 B, fp16 would need 150 B");
   const Choice tight = Choose({all[0], all[1]}, device);
   REQUIRE(tight.precision);
   CHECK(*tight.precision == 1);
@@ -138,7 +138,7 @@ TEST_CASE("the most precise that fits is chosen, and what fits in any case befor
   const Choice none = Choose({all[0]}, device);
   CHECK(!none.precision);
   CHECK(Explain(none, {all[0]}, device) ==
-        "phone: nothing fits. Even fp32 needs 151 B of 150 B; the weights alone are 151 B: a smaller model is needed");
+        "nothing fits. Even fp32 needs 151 B of 150 B; the weights alone are 151 B: a smaller model is needed");
 }
 
 }  // namespace
