@@ -1,5 +1,7 @@
 #include <filesystem>
 
+#include "libquant/base/memory.h"
+#include "libquant/exec/buffer_pool.h"
 #include "libquant/model/load.h"
 #include "libquant/model/read.h"
 #include "libquant/report/gate.h"
@@ -121,7 +123,7 @@ class DiffTool : public Tool {
   StatusOr<std::unique_ptr<Answers>> ReferenceAnswers(const std::optional<Model>& reference,
                                                       SampleSource& source) const {
     if (reference) {
-      ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(reference_path_, *reference));
+      ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(reference_path_, *reference, {.pool = pool_}));
       return RunningAnswers(reference_path_, *reference, std::move(session));
     }
     if (!IsFolder(reference_path_)) return SavedAnswers(reference_path_, source.count());
@@ -135,7 +137,7 @@ class DiffTool : public Tool {
   StatusOr<DiffReport> Measure(const std::optional<Model>& reference, const Model& candidate, SampleSource& source) {
     if (reference) RETURN_IF_ERROR(MatchInputs({reference_path_, *reference}, {candidate_path_, candidate}));
     ASSIGN_OR_RETURN(const std::unique_ptr<Answers> ours, ReferenceAnswers(reference, source));
-    ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(candidate_path_, candidate));
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> session, CreateSession(candidate_path_, candidate, {.pool = pool_}));
     const std::unique_ptr<Answers> theirs = RunningAnswers(candidate_path_, candidate, std::move(session));
     std::unique_ptr<LayerCollector> collector;
     if (layers_) {
@@ -163,6 +165,7 @@ class DiffTool : public Tool {
 
   std::string reference_path_;
   std::string candidate_path_;
+  std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>(PhysicalMemory());
   SampleArgs samples_;
   CompareOptions compare_;
   bool layers_ = false;

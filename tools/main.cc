@@ -1,4 +1,6 @@
 // The `nibble` executable: finds the tool, parses its options, runs it, and turns its status into an exit code.
+#include <malloc.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -98,6 +100,8 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace quant
 
 int main(int argc, char** argv) {
+  // Large blocks go back to the system when they are freed, instead of becoming holes among small ones.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   // A file larger than the process may write is a failed write then, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   quant::RemovePendingFilesOnSignal();

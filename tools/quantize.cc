@@ -1,6 +1,8 @@
 #include <map>
 
+#include "libquant/base/memory.h"
 #include "libquant/config/quantize_file.h"
+#include "libquant/exec/buffer_pool.h"
 #include "libquant/model/load.h"
 #include "libquant/model/read.h"
 #include "libquant/numerics/format.h"
@@ -180,8 +182,9 @@ class QuantizeTool : public Tool {
     ASSIGN_OR_RETURN(Model candidate, LoadToRun(*output_.path()));
     ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, samples_.Open(reference));
     RETURN_IF_ERROR(MatchInputs({path_, reference}, {*output_.path(), candidate}));
-    ASSIGN_OR_RETURN(std::unique_ptr<Session> ours, CreateSession(path_, reference));
-    ASSIGN_OR_RETURN(std::unique_ptr<Session> theirs, CreateSession(*output_.path(), candidate));
+    const SessionOptions options = {.pool = std::make_shared<BufferPool>(PhysicalMemory())};
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> ours, CreateSession(path_, reference, options));
+    ASSIGN_OR_RETURN(std::unique_ptr<Session> theirs, CreateSession(*output_.path(), candidate, options));
     const auto before = RunningAnswers(path_, reference, std::move(ours));
     const auto after = RunningAnswers(*output_.path(), candidate, std::move(theirs));
     CompareOptions compare;

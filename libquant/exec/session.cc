@@ -59,8 +59,8 @@ class SessionImpl : public Session, private BodyRunner {
       : model_(model),
         graph_(model.graph),
         options_(options),
-        pool_(options.max_buffer_bytes),
-        allocator_([this](int64_t bytes) { return pool_.Get(bytes); }) {}
+        pool_(options.pool ? options.pool : std::make_shared<BufferPool>(options.max_buffer_bytes)),
+        allocator_([this](int64_t bytes) { return pool_->Get(bytes); }) {}
 
   Status Prepare();
   StatusOr<NamedTensors> Run(const NamedTensors& feeds, const RunHooks& hooks) override {
@@ -85,7 +85,7 @@ class SessionImpl : public Session, private BodyRunner {
   const Model& model_;
   const Graph& graph_;
   SessionOptions options_;
-  BufferPool pool_;
+  std::shared_ptr<BufferPool> pool_;
   KernelContext::Allocator allocator_;
   std::vector<InputSpec> inputs_;
   Schedule schedule_;

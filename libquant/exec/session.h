@@ -20,12 +20,17 @@
 
 namespace quant {
 
+class BufferPool;
+
 struct SessionOptions {
   // Constant subgraphs are folded when the result is at most this large.
   int64_t max_folded_bytes = int64_t{1} << 30;
   // A run that needs more from the buffer pool at once ends in DataError instead of being killed by the system. What is
   // allocated beside the pool (stacks of a loop, tensors read from files) does not count.
   int64_t max_buffer_bytes = PhysicalMemory();
+  // Where buffers come from, with a bound of its own; null: a pool of the session's own. Sessions that take turns share
+  // one, so that together they need what the larger needs.
+  std::shared_ptr<BufferPool> pool = nullptr;
   // So does one that runs bodies of If, Loop and Scan more often, for callers that don't trust a model: a trip count
   // may be anything.
   int64_t max_body_runs = std::numeric_limits<int64_t>::max();

@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 15;  // elements read at once, in whole rows where rows count
 
-bool HasClassAxis(const Tensor& t) { return InfoOf(t.dtype()).is_float && t.rank() >= 2 && t.dims().back() >= 2; }
+bool HasClassAxis(DType dtype, const Dims& dims) {
+  return InfoOf(dtype).is_float && dims.size() >= 2 && dims.back() >= 2;
+}
 
 bool MaySaturate(const DTypeInfo& type) { return !type.is_float && type.bits > 1 && type.bits <= 16; }
 
@@ -115,27 +117,33 @@ void OutputMetrics::AddPiece(const Piece& piece, Sums& sums, RowMetrics& rows) {
 }
 
 Status OutputMetrics::Add(const Tensor& reference, const Tensor& got) {
-  if (reference.dims() != got.dims()) {
-    return DataError("dims differ: {} in the reference, {} in the other", Describe(reference), Describe(got));
+  const auto read = [&](int64_t begin, std::span<double> out) { return ReadAsDouble(reference, begin, out); };
+  return Add(Elements{reference.dtype(), reference.dims(), read}, got);
+}
+
+Status OutputMetrics::Add(const Elements& reference, const Tensor& got) {
+  if (reference.dims != got.dims()) {
+    return DataError("dims differ: {}[{}] in the reference, {} in the other", NameOf(reference.dtype),
+                     ToString(reference.dims), Describe(got));
   }
-  const bool classes = HasClassAxis(reference) && HasClassAxis(got);
+  const bool classes = HasClassAxis(reference.dtype, reference.dims) && HasClassAxis(got.dtype(), got.dims());
   const DTypeInfo& type = InfoOf(got.dtype());
-  is_float_ = is_float_ || HasUlps(reference.dtype());
+  is_float_ = is_float_ || HasUlps(reference.dtype);
   may_saturate_ = may_saturate_ || MaySaturate(type);
-  const int64_t row = classes ? reference.dims().back() : 1;
+  const int64_t row = classes ? reference.dims.back() : 1;
   const int64_t step = std::max<int64_t>(kPiece / row, 1) * row;
-  const int64_t pieces = (reference.size() + step - 1) / step;
+  const int64_t pieces = (got.size() + step - 1) / step;
   std::vector<Sums> sums(static_cast<size_t>(pieces));
   std::vector<RowMetrics> rows(sums.size());
   std::vector<Status> states(sums.size());
   ParallelFor(pieces, [&](int64_t p) {
     const auto at = static_cast<size_t>(p);
-    const auto count = static_cast<size_t>(std::min(step, reference.size() - p * step));
+    const auto count = static_cast<size_t>(std::min(step, got.size() - p * step));
     std::vector<double> ours(count), theirs(count);
-    states[at] = ReadAsDouble(reference, p * step, ours);
+    states[at] = reference.read(p * step, ours);
     if (states[at].ok()) states[at] = ReadAsDouble(got, p * step, theirs);
     if (!states[at].ok()) return;
-    Piece piece{ours, theirs, reference.dtype(), HasUlps(reference.dtype()), std::nullopt, 0};
+    Piece piece{ours, theirs, reference.dtype, HasUlps(reference.dtype), std::nullopt, 0};
     if (MaySaturate(type)) piece.range = RangeOf(type);
     if (classes) piece.row = static_cast<size_t>(row);
     AddPiece(piece, sums[at], rows[at]);

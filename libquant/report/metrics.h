@@ -14,8 +14,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,9 +32,18 @@ class OutputMetrics {
   static constexpr double kAtol = 1e-5;
   static constexpr double kRtol = 1e-3;
 
+  // What is read a piece at a time: `read` fills the span with elements from `begin` on, from any thread.
+  struct Elements {
+    DType dtype = DType::kUndefined;
+    Dims dims;
+    std::function<Status(int64_t begin, std::span<double> out)> read;
+  };
+
   // Any real dtypes; DataError when dims differ. Rows of the last axis count when it has 2 or more entries and the
   // tensor is float of rank >= 2.
   Status Add(const Tensor& reference, const Tensor& got);
+  // The same of a reference that lies elsewhere.
+  Status Add(const Elements& reference, const Tensor& got);
   // As if what `other` saw had been added here.
   void Merge(const OutputMetrics& other);
 

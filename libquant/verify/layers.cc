@@ -30,11 +30,11 @@ void ForMade(const Graph& graph, const Body& body) {
 
 // Calls body for each pair of elements, a piece at a time.
 template <typename Body>
-Status ForPairs(const Tensor& reference, const Tensor& got, const Body& body) {
-  std::vector<double> ours(static_cast<size_t>(std::min(kPiece, reference.size()))), theirs(ours.size());
-  for (int64_t at = 0; at < reference.size(); at += kPiece) {
-    const auto count = static_cast<size_t>(std::min(kPiece, reference.size() - at));
-    RETURN_IF_ERROR(ReadAsDouble(reference, at, std::span(ours).first(count)));
+Status ForPairs(const OutputMetrics::Elements& reference, const Tensor& got, const Body& body) {
+  std::vector<double> ours(static_cast<size_t>(std::min(kPiece, got.size()))), theirs(ours.size());
+  for (int64_t at = 0; at < got.size(); at += kPiece) {
+    const auto count = static_cast<size_t>(std::min(kPiece, got.size() - at));
+    RETURN_IF_ERROR(reference.read(at, std::span(ours).first(count)));
     RETURN_IF_ERROR(ReadAsDouble(got, at, std::span(theirs).first(count)));
     for (size_t i = 0; i < count; ++i) {
       if (std::isfinite(ours[i]) && std::isfinite(theirs[i])) body(ours[i], theirs[i]);
@@ -119,7 +119,12 @@ Status LayerCollector::SeeCandidate(const std::string& name, const Tensor& tenso
   if (layer.taken >= layer.waiting.size()) return OkStatus();  // the reference made it less often
   const TensorSpill::Place& wanted = layer.waiting[layer.taken++];
   if (wanted.dims != tensor.dims()) return OkStatus();  // of the same name, but another thing
-  ASSIGN_OR_RETURN(const Tensor reference, spill_->Get(wanted));
+  const OutputMetrics::Elements reference = {wanted.dtype, wanted.dims,
+                                             [this, &wanted](int64_t begin, std::span<double> out) -> Status {
+                                               const auto count = static_cast<int64_t>(out.size());
+                                               ASSIGN_OR_RETURN(const Tensor piece, spill_->Get(wanted, begin, count));
+                                               return ReadAsDouble(piece, 0, out);
+                                             }};
   if (!bins_.empty()) return AddToBins(bins_.at(name), reference, tensor);
   return WithContext(layer.diff.metrics.Add(reference, tensor), "value '" + name + "'");
 }
@@ -162,7 +167,7 @@ void LayerCollector::BeginHistograms(size_t count) {
   ranges_known_ = bins_.empty() ? 2 : -1;
 }
 
-Status LayerCollector::AddToBins(Bins& bins, const Tensor& reference, const Tensor& got) const {
+Status LayerCollector::AddToBins(Bins& bins, const OutputMetrics::Elements& reference, const Tensor& got) const {
   if (ranges_known_ < 0) {
     return ForPairs(reference, got, [&](double ours, double theirs) {
       if (!bins.any) bins.low = bins.high = ours;

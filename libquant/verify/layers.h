@@ -51,7 +51,7 @@ class LayerCollector {
   LayerCollector(std::unique_ptr<TensorSpill> spill) : spill_(std::move(spill)) {}
   Status SeeReference(const std::string& name, const Tensor& tensor);
   Status SeeCandidate(const std::string& name, const Tensor& tensor);
-  Status AddToBins(Bins& bins, const Tensor& reference, const Tensor& got) const;
+  Status AddToBins(Bins& bins, const OutputMetrics::Elements& reference, const Tensor& got) const;
   bool Watched(const std::string& name) const;
 
   std::unique_ptr<TensorSpill> spill_;

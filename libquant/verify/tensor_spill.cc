@@ -45,15 +45,25 @@ StatusOr<TensorSpill::Place> TensorSpill::Put(const Tensor& tensor) {
   return place;
 }
 
-StatusOr<Tensor> TensorSpill::Get(const Place& place) const {
-  Tensor out = Tensor::Allocate(place.dtype, place.dims);
-  const std::span<std::byte> bytes = out.mutable_bytes();
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n = pread(fd_, bytes.data() + done, bytes.size() - done, place.offset + static_cast<int64_t>(done));
+Status TensorSpill::Fill(int64_t offset, std::span<std::byte> out) const {
+  for (size_t done = 0; done < out.size();) {
+    const ssize_t n = pread(fd_, out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return OutputError("temporary file in {} (TMPDIR) cannot be read back", folder_);
     done += static_cast<size_t>(n);
   }
+  return OkStatus();
+}
+
+StatusOr<Tensor> TensorSpill::Get(const Place& place) const {
+  Tensor out = Tensor::Allocate(place.dtype, place.dims);
+  RETURN_IF_ERROR(Fill(place.offset, out.mutable_bytes()));
+  return out;
+}
+
+StatusOr<Tensor> TensorSpill::Get(const Place& place, int64_t begin, int64_t count) const {
+  Tensor out = Tensor::Allocate(place.dtype, {count});
+  RETURN_IF_ERROR(Fill(place.offset + begin * InfoOf(place.dtype).bits / 8, out.mutable_bytes()));
   return out;
 }
 

@@ -28,10 +28,13 @@ class TensorSpill {
   // Numbers only. OutputError when the disk is full.
   StatusOr<Place> Put(const Tensor& tensor);
   StatusOr<Tensor> Get(const Place& place) const;
+  // Elements [begin, begin + count) as a vector; of types of whole bytes.
+  StatusOr<Tensor> Get(const Place& place, int64_t begin, int64_t count) const;
   // All places are void from then on.
   void Clear() { end_ = 0; }
 
  private:
+  Status Fill(int64_t offset, std::span<std::byte> out) const;
   TensorSpill(int fd, std::string folder) : fd_(fd), folder_(std::move(folder)) {}
   int fd_;
   std::string folder_;

@@ -117,7 +117,7 @@ TEST_CASE("a branch may give a captured value, a captured constant, or a constan
 }
 
 TEST_CASE("a condition that is known when the session is made still picks its branch") {
-  for (const SessionOptions options : {SessionOptions{}, SessionOptions{.max_folded_bytes = 0}}) {
+  for (const SessionOptions& options : {SessionOptions{}, SessionOptions{.max_folded_bytes = 0}}) {
     Runner run(R"(g (float[2] x) => (float[2] y) <int64[1] one = {1}, int64[1] two = {2}> {
       c = Less(one, two)
       y = If(c) <then_branch = a () => (float[2] p) { p = Neg(x) }, else_branch = b () => (float[2] q) { q = Abs(x) }>
@@ -128,7 +128,7 @@ TEST_CASE("a condition that is known when the session is made still picks its br
 }
 
 TEST_CASE("constants inside and around bodies are folded once and reach every reader") {
-  for (const SessionOptions options : {SessionOptions{}, SessionOptions{.max_folded_bytes = 0}}) {
+  for (const SessionOptions& options : {SessionOptions{}, SessionOptions{.max_folded_bytes = 0}}) {
     Runner run(R"(g (bool c, float[2] x) => (float[2] y, float[2] z) <float[2] w = {10, 20}> {
       v = Neg(w)
       y = If(c) <

@@ -8,7 +8,7 @@
 
 namespace quant {
 
-inline constexpr SessionOptions kFuzzLimits = {
+inline const SessionOptions kFuzzLimits = {
     .max_folded_bytes = int64_t{1} << 22, .max_buffer_bytes = int64_t{1} << 26, .max_body_runs = 2000};
 
 // Loads the model, makes inputs, plans and runs: once on one thread, or on two. One ending, of the last stage begun.
