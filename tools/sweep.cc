@@ -89,6 +89,7 @@ class SweepTool : public Tool {
       args.Value(std::string("--") + key, key[0] == 'o' || std::string(key) == "skip" ? "PATTERN" : "TYPE",
                  &lists_[key], std::string("as in `quantize --") + key + "`; may be repeated");
     }
+    args.Flag("--clamp-non-finite", &clamp_, "as in `quantize --clamp-non-finite`");
     args.Group("Results");
     args.Value("--results", "FILE.jsonl", &results_,
                "a line for each configuration as it is done; where it holds some of this sweep, the rest is done");
@@ -160,6 +161,7 @@ class SweepTool : public Tool {
     for (const auto& [key, words] : lists_) {
       for (const std::string& word : words) RETURN_IF_ERROR(Flag(SetQuantizeOption(grid_.base, key, word)));
     }
+    if (clamp_) grid_.base.non_finite = NonFinite::kClamp;
     FinishSweepGrid(grid_);
     return OkStatus();
   }
@@ -240,7 +242,8 @@ class SweepTool : public Tool {
         return WithContext(found.status(), configs[c].name);
       }
       results.rows.push_back(RowOf(c, configs[c].name, found));
-      // What fails every time, say labels that don't fit, is no result either: failures wait for the first that does not.
+      // What fails every time, say labels that don't fit, is no result either: failures wait for the first that does
+      // not.
       if (found.ok()) any = true;
       for (; any && file != nullptr && kept < results.rows.size(); ++kept) {
         RETURN_IF_ERROR(file->Append(results.rows[kept]));
@@ -251,8 +254,8 @@ class SweepTool : public Tool {
   }
 
   std::string ShardText(const SweepResults& results) const {
-    return fmt::format("shard {}: {} configurations are in {}; `nibble report merge` makes the report of all shards\n",
-                       shard_.Text(), results.rows.size(), *results_);
+    return fmt::format("shard {}: {} of {} configurations are in {}; `nibble report merge` makes the report of all shards\n",
+                       shard_.Text(), results.rows.size(), results.head.entries.size(), *results_);
   }
 
   std::string path_;
@@ -263,7 +266,7 @@ class SweepTool : public Tool {
   std::map<std::string, std::string> words_;
   std::vector<std::string> skip_sets_;
   std::optional<std::string> config_, results_;
-  bool fresh_ = false;
+  bool clamp_ = false, fresh_ = false;
   std::string shard_text_;
   Shard shard_;
   LimitArgs limits_;

@@ -9,13 +9,15 @@ namespace {
 
 bool IsNumber(const std::string& word) { return word[0] >= '0' && word[0] <= '9'; }
 
-// Equal for plans that make the same model.
+// Equal for plans that make the same model. A verdict's reason begins with the form; why it was chosen stands in
+// brackets.
 std::string PlanText(const QuantizePlan& plan) {
   std::string out;
   for (const WeightVerdict& v : plan.verdicts) {
     if (v.kind != VerdictKind::kQuantized) continue;
-    out += fmt::format("{}/{}:{}/{}/{}/{}/{};", v.function, v.value, v.reason, v.spec.format->name,
-                       static_cast<int>(v.spec.scheme), static_cast<int>(v.spec.scale_dtype), v.bits);
+    out +=
+        fmt::format("{}/{}:{}/{}/{}/{}/{};", v.function, v.value, v.reason.substr(0, v.reason.find(" (")),
+                    v.spec.format->name, static_cast<int>(v.spec.scheme), static_cast<int>(v.spec.scale_dtype), v.bits);
   }
   return out;
 }
