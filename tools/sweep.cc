@@ -218,7 +218,8 @@ class SweepTool : public Tool {
     for (const SkipSet& set : grid_.skip_sets) out += fmt::format("skip-set {} {}\n", set.name, Joined(set.patterns));
     if (samples_.data()) return out;
     for (const auto& [key, value] : head.config) {
-      if (key == "random" || key == "seed" || key == "dynamic-dim" || key == "dim") out += key + " " + value + "\n";
+      if (key == "random" || key == "seed" || key == "dynamic-dim" || key == "dim")
+        out += fmt::format("{} {}\n", key, value);
     }
     return out;
   }
@@ -254,8 +255,9 @@ class SweepTool : public Tool {
   }
 
   std::string ShardText(const SweepResults& results) const {
-    return fmt::format("shard {}: {} of {} configurations are in {}; `nibble report merge` makes the report of all shards\n",
-                       shard_.Text(), results.rows.size(), results.head.entries.size(), *results_);
+    return fmt::format(
+        "shard {}: {} of {} configurations are in {}; `nibble report merge` makes the report of all shards\n",
+        shard_.Text(), results.rows.size(), results.head.entries.size(), *results_);
   }
 
   std::string path_;

@@ -165,6 +165,7 @@ class Writer {
 
   std::vector<std::string> Names(const std::vector<size_t>& front) const {
     std::vector<std::string> names;
+    names.reserve(front.size());
     for (const size_t i : front) names.push_back(rows_[i].name);
     return names;
   }
