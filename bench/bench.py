@@ -7,10 +7,13 @@
   executor   time per sample against ONNX Runtime at one and two threads and against ONNX's Python reference evaluator,
              on the digit nets, 64 digits at a time, and, where the folder is there, real models
   passes     the default pipeline over generated models of 1,000, 10,000 and 50,000 nodes: how its time grows with nodes
+  sweep      `nibble sweep` of the digit transformer and, where it is there, a text recogniser on random lines, int4 and
+             int8 in five group sizes and two schemes, against a `nibble quantize` and a `nibble diff` for each
   start-up   nibble --help
 Runs in the test-only Python environment (numpy, onnx, onnxruntime).
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -240,12 +243,45 @@ def bench_passes(nibble, folder, rounds=3):
     return rows
 
 
+SWEEP_AXES = {"--weights": ("int4", "int8"), "--group-size": ("32", "64", "128", "256", "channel"),
+              "--scheme": ("symmetric", "asymmetric")}
+
+
+def bench_sweep(nibble, folder):
+    """Times of one sweep over those of its configurations one by one, which write and read each model; the part of the
+    sweep that is the float model's run is what would be spent again for each configuration otherwise."""
+    digits = ROOT / "testdata" / "digits"
+    rows = {"digits_vit, 400 samples": (digits / "digits_vit.onnx", ["--data", digits / "heldout.npz", "--labels", digits / "labels.npy"])}
+    recogniser = SHARED / "ch_PP-OCRv4_rec_infer.onnx"
+    if recogniser.exists():
+        rows["PP-OCR recogniser, 10 samples of 48x320"] = (
+            recogniser, ["--random", "10", *(w for dim in dims_of(recogniser) for w in ("--dim", dim))])
+    result = {}
+    for name, (model, samples) in rows.items():
+        grid = [w for flag, words in SWEEP_AXES.items() for w in (flag, ",".join(words))]
+        together, _ = seconds([nibble, "sweep", str(model), *map(str, samples), *grid, "-q"])
+        separately = 0
+        for words in itertools.product(*SWEEP_AXES.values()):
+            options = [w for pair in zip(SWEEP_AXES, words) for w in pair]
+            separately += seconds([nibble, "quantize", str(model), "-o", f"{folder}/q.onnx", *options, "-q"])[0]
+            separately += seconds([nibble, "diff", str(model), f"{folder}/q.onnx", *map(str, samples), "-q"])[0]
+        result[name] = {"time_over_separate_runs": round(together / separately, 2), "seconds": round(together, 1)}
+    return result
+
+
+def dims_of(path):
+    """NAME=SIZE for the dimensions of a model's first input that OPEN_DIMS names, after the batch."""
+    shape = onnx.load(path, load_external_data=False).graph.input[0].type.tensor_type.shape.dim
+    wanted = OPEN_DIMS[path.stem]
+    return [f"{dim.dim_param}={size}" for dim, size in zip(list(shape)[1:], wanted) if dim.dim_param]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("--gigabytes", type=float, default=1.0, help="of the model with external weights; default 1")
     parser.add_argument("--inline", action="store_true", help="also a model just under 2 GiB with its weights inline")
-    parser.add_argument("--only", choices=["executor", "weights", "speed", "passes"])
+    parser.add_argument("--only", choices=["executor", "weights", "speed", "passes", "sweep"])
     parser.add_argument("--json")
     args = parser.parse_args()
     nibble = f"{args.build}/tools/nibble"
@@ -271,6 +307,8 @@ def main():
             results["speed"] = bench_speed(nibble, folder)
         if args.only in (None, "passes"):
             results["passes"] = bench_passes(nibble, folder)
+        if args.only in (None, "sweep"):
+            results["sweep"] = bench_sweep(nibble, folder)
     print(json.dumps(results, indent=2))
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=2) + "\n")

@@ -12,6 +12,8 @@
 namespace quant {
 namespace {
 
+constexpr int kMostWords = 1 << 20;
+
 std::string Joined(const std::vector<std::string>& words, const char* between) {
   std::string out;
   for (const std::string& w : words) out += (out.empty() ? "" : between) + w;
@@ -128,6 +130,12 @@ void Args::OptionalPositional(const std::string& name, std::string* target, std:
   rows_.back().required = false;
 }
 
+void Args::Positionals(const std::string& name, std::vector<std::string>* target, std::string help) {
+  ArgRow& row = Add(name, target, std::move(help));
+  row.group = "";
+  row.required = row.in_usage = true;
+}
+
 void Args::Flag(const std::string& names, bool* target, std::string help) { Add(names, target, std::move(help)); }
 
 void Args::Value(const std::string& names, std::string placeholder, ArgTarget target, std::string help) {
@@ -161,8 +169,8 @@ Status Args::Parse(const std::vector<std::string>& words) {
     const std::string names = row.short_name.empty() ? row.name : row.short_name + "," + row.name;
     options.push_back(IsFlag(row) ? app.add_flag(names)
                                   : app.add_option(names, values[i])
-                                        ->expected(1)
-                                        ->allow_extra_args(false)
+                                        ->expected(1, IsPositional(row) && IsRepeatable(row) ? kMostWords : 1)
+                                        ->allow_extra_args(IsPositional(row) && IsRepeatable(row))
                                         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
   }
   try {

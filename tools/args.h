@@ -39,6 +39,8 @@ class Args {
   // One that may be left out.
   void OptionalPositional(const std::string& name, std::string* target, std::string help);
   // `names` is "--long" or "-s,--long".
+  // One or more words, after all other positional arguments.
+  void Positionals(const std::string& name, std::vector<std::string>* target, std::string help);
   void Flag(const std::string& names, bool* target, std::string help);
   void Value(const std::string& names, std::string placeholder, ArgTarget target, std::string help);
   void Choice(const std::string& names, std::vector<std::string> choices, std::string* target, std::string help);

@@ -1,6 +1,7 @@
 #include "libquant/config/quantize_file.h"
 
 #include "libquant/base/file.h"
+#include "libquant/config/quantize_entry.h"
 #include "libquant/config/yaml_text.h"
 
 namespace quant {
@@ -14,14 +15,17 @@ class FileReader {
 
   Status Read(const YAML::Node& root) {
     if (root.IsNull()) return OkStatus();
-    std::vector<std::string> keys = QuantizeOptionKeys();
-    keys.emplace_back("rules");
-    return yaml_.ForKeys(root, keys, [&](const std::string& key, const YAML::Node& key_node, const YAML::Node& value) {
-      if (key == "rules") return Rules(value);
-      if (HoldsList(key)) return List(key, value);
-      ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
-      return yaml_.At(key_node, SetQuantizeOption(options_, key, word));
-    });
+    return yaml_.ForKeys(root, QuantizeFileKeys(),
+                         [&](const std::string& key, const YAML::Node& key_node, const YAML::Node& value) {
+                           return Entry(key, key_node, value);
+                         });
+  }
+
+  Status Entry(const std::string& key, const YAML::Node& key_node, const YAML::Node& value) {
+    if (key == "rules") return Rules(value);
+    if (HoldsList(key)) return List(key, value);
+    ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
+    return yaml_.At(key_node, SetQuantizeOption(options_, key, word));
   }
 
  private:
@@ -84,6 +88,20 @@ class FileReader {
 };
 
 }  // namespace
+
+const std::vector<std::string>& QuantizeFileKeys() {
+  static const auto keys = [] {
+    std::vector<std::string> out = QuantizeOptionKeys();
+    out.emplace_back("rules");
+    return out;
+  }();
+  return keys;
+}
+
+Status ReadQuantizeEntry(const YamlText& yaml, const std::string& key, const YAML::Node& key_node,
+                         const YAML::Node& value, QuantizeOptions& options) {
+  return FileReader(yaml, options).Entry(key, key_node, value);
+}
 
 Status ReadQuantizeText(const std::string& text, const std::string& name, QuantizeOptions& options) {
   const YamlText yaml(name);

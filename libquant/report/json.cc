@@ -96,6 +96,8 @@ std::optional<std::string> Json::String() const {
 
 bool Json::is_null() const { return impl_->value.is_null(); }
 
+std::string Json::Line() const { return impl_->value.dump(-1, ' ', false, Ordered::error_handler_t::replace) + "\n"; }
+
 std::string Json::Text() const { return impl_->value.dump(2, ' ', false, Ordered::error_handler_t::replace) + "\n"; }
 
 }  // namespace quant

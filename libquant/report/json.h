@@ -61,6 +61,7 @@ class Json {
   bool is_null() const;
 
   std::string Text() const;  // indented, ends with a newline
+  std::string Line() const;  // on one line, ends with a newline
 
  private:
   struct Impl;
