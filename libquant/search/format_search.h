@@ -30,16 +30,20 @@ struct SizeLimit {
 
 struct SearchSettings {
   std::function<StatusOr<Outcome>(const Choice&)> measure;
-  double base_noise = 0;       // with every item at its least noise
-  int64_t rounds = 3;          // of measured changes
-  int64_t changes = 8;         // measured in a round
+  // Noise alone, on as few samples as the items' were measured on; null: `measure` gives it.
+  std::function<StatusOr<double>(const Choice&)> probe = nullptr;
+  double base_noise = 0;  // with every item at its least noise
+  // A round measures what each item adds to the best choice so far, in its company instead of alone, chooses anew by
+  // that, and measures the most promising changes of one or two items. It ends when a round brings nothing.
+  int64_t rounds = 2;
+  int64_t changes = 8;
   std::vector<Choice> rivals;  // measured too, to be beaten
   std::vector<std::string> rival_names;
   std::function<void(int64_t done, int64_t all)> progress = nullptr;
 };
 
 struct TriedChoice {
-  std::string origin;  // "greedy", "round 1", the rival's name
+  std::string origin;  // "estimate", "round 1", the rival's name
   Choice choice;
   int64_t bits = 0;
   double estimate = 0;  // of the noise
@@ -53,8 +57,7 @@ struct SearchResult {
   bool found = false;              // the best fits
 };
 
-// The least noise within the size. UsageError-free: a size that nothing fits gives found == false with the smallest
-// choice as the best.
+// The least noise within the size. When not even the smallest choice fits, that is the best.
 StatusOr<SearchResult> SearchWithin(const std::vector<ChoiceItem>& items, const SizeLimit& limit,
                                     const SearchSettings& settings);
 
