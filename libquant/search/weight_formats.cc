@@ -150,7 +150,8 @@ WeightUnit UnitOf(const Model& model, const std::vector<WeightVerdict>& verdicts
   return unit;
 }
 
-// The unit in one candidate's format: nullopt when one of its weights has no such form.
+// The unit in one candidate's format, the same text and bits for what comes to the same: nullopt when one of its
+// weights has no such form.
 struct UnitForm {
   std::string form;
   int64_t bits = 0;
@@ -160,7 +161,9 @@ std::optional<UnitForm> FormOf(const CandidatePlan& planned, const std::vector<s
   for (const size_t i : group) {
     const WeightVerdict& v = planned.plan.verdicts[i];
     if (v.kind != VerdictKind::kQuantized) return std::nullopt;
-    out.form += (out.form.empty() ? "" : " | ") + v.reason;
+    const bool groups = v.spec.granularity == Granularity::kGroup;
+    out.form += fmt::format("{} {} {} {};", v.spec.format->name, static_cast<int>(v.spec.granularity),
+                            groups ? v.spec.group_size : 0, static_cast<int>(v.spec.scheme));
     out.bits += v.bits;
   }
   return out;
