@@ -3,6 +3,7 @@
 #include <map>
 
 #include "libquant/data/saved_outputs.h"
+#include "libquant/verify/compare.h"
 #include "libquant/verify/tensor_spill.h"
 
 namespace quant {
@@ -66,18 +67,30 @@ class Stored : public Answers {
   SampleSource& samples_;
 };
 
-class Remembered : public Answers {
+// Answers by sample in a temporary file.
+class AnswerSpill {
  public:
-  Remembered(std::unique_ptr<Answers> inner, std::unique_ptr<TensorSpill> spill)
-      : inner_(std::move(inner)), spill_(std::move(spill)) {}
-  const std::string& path() const override { return inner_->path(); }
-  StatusOr<std::vector<std::string>> Names() override { return inner_->Names(); }
+  static StatusOr<AnswerSpill> Create() {
+    AnswerSpill out;
+    ASSIGN_OR_RETURN(out.spill_, TensorSpill::Create());
+    return out;
+  }
 
-  StatusOr<NamedTensors> Of(int64_t sample, const NamedTensors& feeds, const RunHooks& hooks) override {
-    const auto known = places_.find(sample);
-    if (known == places_.end()) return Ask(sample, feeds, hooks);
+  Status Put(int64_t sample, const NamedTensors& answers) {
+    std::vector<std::pair<std::string, TensorSpill::Place>> places;
+    for (const auto& [name, tensor] : answers) {
+      ASSIGN_OR_RETURN(TensorSpill::Place place, spill_->Put(tensor));
+      places.emplace_back(name, std::move(place));
+    }
+    places_[sample] = std::move(places);
+    return OkStatus();
+  }
+
+  bool Has(int64_t sample) const { return places_.count(sample) != 0; }
+
+  StatusOr<NamedTensors> Get(int64_t sample) const {
     NamedTensors out;
-    for (const auto& [name, place] : known->second) {
+    for (const auto& [name, place] : places_.at(sample)) {
       ASSIGN_OR_RETURN(Tensor tensor, spill_->Get(place));
       out.emplace_back(name, std::move(tensor));
     }
@@ -85,20 +98,43 @@ class Remembered : public Answers {
   }
 
  private:
-  StatusOr<NamedTensors> Ask(int64_t sample, const NamedTensors& feeds, const RunHooks& hooks) {
+  std::unique_ptr<TensorSpill> spill_;
+  std::map<int64_t, std::vector<std::pair<std::string, TensorSpill::Place>>> places_;
+};
+
+class Remembered : public Answers {
+ public:
+  Remembered(std::unique_ptr<Answers> inner, AnswerSpill spill) : inner_(std::move(inner)), spill_(std::move(spill)) {}
+  const std::string& path() const override { return inner_->path(); }
+  StatusOr<std::vector<std::string>> Names() override { return inner_->Names(); }
+
+  StatusOr<NamedTensors> Of(int64_t sample, const NamedTensors& feeds, const RunHooks& hooks) override {
+    if (spill_.Has(sample)) return spill_.Get(sample);
     ASSIGN_OR_RETURN(NamedTensors answers, inner_->Of(sample, feeds, hooks));
-    std::vector<std::pair<std::string, TensorSpill::Place>> places;
-    for (const auto& [name, tensor] : answers) {
-      ASSIGN_OR_RETURN(TensorSpill::Place place, spill_->Put(tensor));
-      places.emplace_back(name, std::move(place));
-    }
-    places_[sample] = std::move(places);
+    RETURN_IF_ERROR(spill_.Put(sample, answers));
     return answers;
   }
 
+ private:
   std::unique_ptr<Answers> inner_;
-  std::unique_ptr<TensorSpill> spill_;
-  std::map<int64_t, std::vector<std::pair<std::string, TensorSpill::Place>>> places_;
+  AnswerSpill spill_;
+};
+
+class Kept : public Answers {
+ public:
+  Kept(std::string path, std::vector<std::string> names, AnswerSpill spill)
+      : path_(std::move(path)), names_(std::move(names)), spill_(std::move(spill)) {}
+  const std::string& path() const override { return path_; }
+  StatusOr<std::vector<std::string>> Names() override { return names_; }
+  StatusOr<NamedTensors> Of(int64_t sample, const NamedTensors& /*feeds*/, const RunHooks& /*hooks*/) override {
+    if (!spill_.Has(sample)) return BugError("{}: no answer to sample {} was kept", path_, sample);
+    return spill_.Get(sample);
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> names_;
+  AnswerSpill spill_;
 };
 
 }  // namespace
@@ -120,8 +156,22 @@ StatusOr<std::unique_ptr<Answers>> StoredAnswers(std::string path, SampleSource&
 }
 
 StatusOr<std::unique_ptr<Answers>> RememberedAnswers(std::unique_ptr<Answers> inner) {
-  ASSIGN_OR_RETURN(std::unique_ptr<TensorSpill> spill, TensorSpill::Create());
+  ASSIGN_OR_RETURN(AnswerSpill spill, AnswerSpill::Create());
   return std::unique_ptr<Answers>(std::make_unique<Remembered>(std::move(inner), std::move(spill)));
+}
+
+StatusOr<std::unique_ptr<Answers>> AnswersKept(Answers& inner, SampleSource& samples,
+                                               const std::function<void(int64_t, int64_t)>& progress) {
+  ASSIGN_OR_RETURN(AnswerSpill spill, AnswerSpill::Create());
+  for (int64_t i = 0; i < samples.count(); ++i) {
+    ASSIGN_OR_RETURN(const NamedTensors feeds, samples.Load(i));
+    const StatusOr<NamedTensors> answers = inner.Of(i, feeds, {});
+    if (!answers.ok()) return WithContext(InSample(answers.status(), samples, i), inner.path());
+    RETURN_IF_ERROR(spill.Put(i, *answers));
+    if (progress) progress(i + 1, samples.count());
+  }
+  ASSIGN_OR_RETURN(std::vector<std::string> names, inner.Names());
+  return std::unique_ptr<Answers>(std::make_unique<Kept>(inner.path(), std::move(names), std::move(spill)));
 }
 
 }  // namespace quant

@@ -37,4 +37,9 @@ StatusOr<std::unique_ptr<Answers>> StoredAnswers(std::string path, SampleSource&
 // Asks `inner` once a sample and keeps what it says in a temporary file that has no name.
 StatusOr<std::unique_ptr<Answers>> RememberedAnswers(std::unique_ptr<Answers> inner);
 
+// Asks `inner` for every sample at once and keeps what it says there; `inner` is not needed afterwards. `progress` is
+// told samples done and all.
+StatusOr<std::unique_ptr<Answers>> AnswersKept(Answers& inner, SampleSource& samples,
+                                               const std::function<void(int64_t, int64_t)>& progress = nullptr);
+
 }  // namespace quant
