@@ -111,7 +111,7 @@ std::vector<std::vector<size_t>> GroupByNames(const Model& model, const std::vec
   };
   for (size_t i = 0; i < chosen.size(); ++i) {
     for (const size_t j : seen_by[NameIn(model, verdicts[chosen[i]])]) {
-      const auto [low, high] = std::minmax(find(i), find(j));
+      const auto [low, high] = std::minmax({find(i), find(j)});
       head[high] = low;
     }
   }
