@@ -22,12 +22,12 @@ TARGET = ROOT / "docs" / "auto.md"
 DIGITS = ROOT / "testdata" / "digits"
 RECOGNISER = "ch_PP-OCRv4_rec_infer.onnx"
 GROUPS = ("32", "64", "128")
-CONDITIONS = ("sqnr>=20", "sqnr>=30", "sqnr>=40")
 
 
 class Digits:
     """The digit transformer: 200 held-out digits to choose on, 200 others to judge by."""
     title, unit = "Digit transformer", "digits"
+    options, conditions = [], ("sqnr>=20", "sqnr>=30", "sqnr>=40")
     model = DIGITS / "digits_vit.onnx"
 
     def __init__(self):
@@ -44,6 +44,7 @@ class Digits:
 class Recogniser:
     """The text recogniser: every other drawn line to choose on, the lines between to judge by."""
     title, unit = "Text recogniser (PP-OCRv4)", "lines"
+    options, conditions = ["--samples-for-search", "6"], ("sqnr>=20",)
 
     def __init__(self, shared):
         self.model = shared / RECOGNISER
@@ -76,7 +77,7 @@ def answers(model, subject):
 class Measured:
     """Every row of one subject, in a scratch folder: dicts by the columns' titles."""
 
-    def __init__(self, nibble, subject, groups=GROUPS, conditions=CONDITIONS):
+    def __init__(self, nibble, subject, groups, conditions):
         self.nibble, self.subject = nibble, subject
         self.reference = answers(subject.model, subject)
         self.budget_rows, self.auto_rows = [], []
@@ -96,13 +97,15 @@ class Measured:
         uniform, chosen = folder / "uniform.onnx", folder / "chosen.onnx"
         quantize(self.nibble, self.subject.model, uniform, "--weights", "int4", "--group-size", group)
         size = uniform.stat().st_size
-        report = quantize(self.nibble, self.subject.model, chosen, "--budget", size, "--data", data)
+        report = quantize(self.nibble, self.subject.model, chosen, "--budget", size, "--data", data,
+                          *self.subject.options)
         return [self.row(f"int4 group {group} throughout", uniform),
                 {**self.row(f"`--budget {size}`", chosen), **tally(report)}]
 
     def meeting(self, folder, data, condition):
         out = folder / "auto.onnx"
-        report = quantize(self.nibble, self.subject.model, out, "--auto", condition, "--data", data)
+        report = quantize(self.nibble, self.subject.model, out, "--auto", condition, "--data", data,
+                          *self.subject.options)
         return {**self.row(f"`--auto '{condition}'`", out), **tally(report)}
 
 
@@ -144,7 +147,7 @@ def main():
     nibble, shared = sys.argv[1], pathlib.Path(sys.argv[2])
     text = ["# One format for all weights, and one for each", "", introduction()]
     for subject in (Digits(), Recogniser(shared)):
-        measured = Measured(nibble, subject)
+        measured = Measured(nibble, subject, GROUPS, subject.conditions)
         text += ["", f"## {subject.title}", "", f"{subject.count} {subject.unit} to choose on, "
                  f"{len(subject.judged_by)} to judge by; {subject.model.stat().st_size:,} bytes as float32.", "",
                  table(measured.budget_rows), "", table(measured.auto_rows)]

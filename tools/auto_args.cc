@@ -82,7 +82,8 @@ Status AutoArgs::Check(const Args& args, bool has_samples, const std::map<std::s
     if (args.Given(name))
       return UsageError("{} has no effect with {}: --candidates says what to choose from", name, Goal());
   }
-  if (rounds_ < 0 || rounds_ > kMostRounds) return UsageError("--search-rounds takes 0 to {}", kMostRounds);
+  if (rounds_ && (*rounds_ < 0 || *rounds_ > kMostRounds))
+    return UsageError("--search-rounds takes 0 to {}", kMostRounds);
   RETURN_IF_ERROR(search_.Check());
   for (const std::string& text : conditions_) {
     StatusOr<Gate> gate = ParseGate(text);
@@ -112,7 +113,7 @@ StatusOr<FormatChoice> AutoArgs::Choose(const std::string& path, const Model& mo
   const auto options_for = [&](const Choice& choice) { return formats.OptionsFor(choice, out.goal); };
   SearchSettings settings;
   settings.base_noise = measured.base_noise;
-  settings.rounds = rounds_;
+  if (rounds_) settings.rounds = *rounds_;
   settings.measure = [&](const Choice& choice) -> StatusOr<Outcome> {
     Outcome outcome;
     const QuantizeOptions chosen = options_for(choice);

@@ -51,7 +51,7 @@ class AutoArgs {
   std::vector<std::string> conditions_;
   std::optional<std::string> budget_;
   SearchArgs search_;
-  int64_t rounds_ = 2;
+  std::optional<int64_t> rounds_;
   std::optional<std::string> write_config_;
   std::vector<Gate> gates_;
   std::optional<Budget> parsed_budget_;

@@ -7,17 +7,23 @@
 #include "tools/progress.h"
 
 namespace quant {
+namespace {
+
+constexpr int64_t kSamples = 16;
+
+}  // namespace
 
 void SearchArgs::Declare(Args& args) {
   args.Value("--candidates", "LIST", &list_,
-             "formats to choose from: FORMAT/GROUP or FORMAT/GROUP/SCHEME, and float; default " + list_);
+             "formats to choose from: FORMAT/GROUP or FORMAT/GROUP/SCHEME, and float; default " +
+                 std::string(DefaultCandidates()));
   args.Value("--samples-for-search", "N", &samples_,
              "samples on which each weight is measured in each format, spread evenly over all of them; default 16");
 }
 
 Status SearchArgs::Check() {
-  if (samples_ < 1) return UsageError("--samples-for-search takes 1 or more");
-  const auto parsed = ParseCandidates(list_);
+  if (samples_ && *samples_ < 1) return UsageError("--samples-for-search takes 1 or more");
+  const auto parsed = ParseCandidates(list_.value_or(DefaultCandidates()));
   if (!parsed.ok()) return UsageError("--candidates: {}", Message(parsed.status()));
   candidates_ = *parsed;
   const bool any = std::any_of(candidates_.begin(), candidates_.end(), [](const auto& c) { return !c.is_float; });
@@ -28,7 +34,7 @@ StatusOr<MeasuredFormats> SearchArgs::Measure(const std::string& path, const Mod
                                               const QuantizeOptions& options, bool quiet) const {
   MeasuredFormats out;
   ASSIGN_OR_RETURN(out.formats, WeightFormats::Make(model, options, candidates_));
-  out.samples = SomeSamples(samples, samples_);
+  out.samples = SomeSamples(samples, samples_.value_or(kSamples));
   ASSIGN_OR_RETURN(out.trials, Trials::Make(path, model, *out.samples));
   SensitivityOptions sensitivity;
   Trials& trials = *out.trials;

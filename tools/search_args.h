@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,10 @@ class SearchArgs {
   // Runs the model once for each weight and candidate. `samples` must outlive the result.
   StatusOr<MeasuredFormats> Measure(const std::string& path, const Model& model, SampleSource& samples,
                                     const QuantizeOptions& options, bool quiet) const;
-  const std::string& candidates() const { return list_; }
 
  private:
-  std::string list_ = DefaultCandidates();
-  int64_t samples_ = 16;
+  std::optional<std::string> list_;
+  std::optional<int64_t> samples_;
   std::vector<CandidateFormat> candidates_;
 };
 

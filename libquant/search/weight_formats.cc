@@ -118,6 +118,7 @@ std::vector<std::vector<size_t>> GroupByNames(const Model& model, const std::vec
   std::map<size_t, std::vector<size_t>> groups;
   for (size_t i = 0; i < chosen.size(); ++i) groups[find(i)].push_back(chosen[i]);
   std::vector<std::vector<size_t>> out;
+  out.reserve(groups.size());
   for (auto& [first, group] : groups) out.push_back(std::move(group));
   return out;
 }

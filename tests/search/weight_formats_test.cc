@@ -233,7 +233,8 @@ TEST_CASE("budgets are bits, parts or bytes") {
   CHECK(limit("1.5K").bytes == 1536);
   CHECK(limit("2M").bytes == 2 << 20);
   CHECK(limit("400").bits == (400 - formats.other_bytes()) * 8);
-  for (const char* text : {"", "bpw", "0bpw", "-3%", "4.5 bpw", "nan", "inf", "1e999", "12Q", "0", "%", "0x10", "4bpw2"}) {
+  for (const char* text :
+       {"", "bpw", "0bpw", "-3%", "4.5 bpw", "nan", "inf", "1e999", "12Q", "0", "%", "0x10", "4bpw2"}) {
     INFO(text);
     CHECK(!ParseBudget(text).ok());
   }
