@@ -31,5 +31,5 @@ if not oracle.shared.is_dir():
 elif ocr_lines.missing_fonts():
     print(f"NOT RUN: the text recogniser: fonts are missing: {' '.join(ocr_lines.missing_fonts())}")
 else:
-    judge(auto_table.Recogniser(oracle.shared), ["32", "128"], [])
+    judge(auto_table.Recogniser(oracle.shared), ["32", "64"], [])
 oracle.finish()
