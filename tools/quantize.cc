@@ -198,7 +198,9 @@ class QuantizeTool : public Tool {
 
   StatusOr<FormatChoice> Choose(const Model& model) const {
     ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, samples_.Open(model));
-    return auto_.Choose(path_, model, *source, options_, labels_, common_.quiet());
+    StatusOr<FormatChoice> choice = auto_.Choose(path_, model, *source, options_, labels_, common_.quiet());
+    if (!choice.ok()) return WithAdvice(choice.status());
+    return choice;
   }
 
   Status Write(Model& model, QuantizeReport& report) const {
