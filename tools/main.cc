@@ -35,7 +35,7 @@ std::string Overview(const std::vector<std::unique_ptr<Tool>>& tools) {
       "usage: nibble TOOL MODEL [options]\n\n"
       "Prepares exported ONNX models for devices: quantizes their weights and measures what that costs.\n\nTools:\n";
   for (const auto& tool : tools) {
-    text += fmt::format("  {:<10} {}\n", tool->Info().name, tool->Info().summary);
+    text += fmt::format("  {:<11} {}\n", tool->Info().name, tool->Info().summary);
   }
   return text +
          "\n`nibble TOOL --help` has a tool's options and examples; `nibble --version` the version.\n\n"

@@ -9,6 +9,8 @@
 #include "libquant/verify/compare.h"
 #include "passes/quant/weight_quant.h"
 #include "tools/argument_groups.h"
+#include "tools/auto_args.h"
+#include "tools/auto_report.h"
 #include "tools/gate_args.h"
 #include "tools/output_args.h"
 #include "tools/progress.h"
@@ -37,26 +39,32 @@ Status WithAdvice(const Status& status) {
 class QuantizeTool : public Tool {
  public:
   ToolInfo Info() const override {
-    return {"quantize",
-            "quantize a model's weights and write the new model",
-            "Quantizes the weights of MatMul, Gemm, Conv, ConvTranspose and Gather, also where Transpose, Reshape or "
-            "Cast lie between, in If, Loop and Scan bodies and in the model's functions; activations stay float. Every "
-            "weight gets a verdict: quantized and in which form, skipped by which rule, or unsupported and why. "
-            "LayerNormalization and Softmax stay float unless --only names one of their constants letter for letter. "
-            "Patterns are RE2 regular expressions, found anywhere in a node's or weight's name; one that matches "
-            "nothing is an error, and so is an option without effect.\n"
-            "--config FILE holds the same options in YAML, the words those of the flags, and `rules`, a list of which "
-            "the first that matches a weight decides its format: `- match: PATTERN`, `op: TYPE` or both, with weights, "
-            "group-size, scheme, scale-type, or skip: true. Flags go before the file, rules before both.\n"
-            "With samples, the written model is run beside MODEL and measured. A gate that is not met ends in exit "
-            "code 1; the written model stays, to be looked at. --min-coverage fails before anything is written.",
-            {"nibble quantize model.onnx -o small.onnx",
-             "nibble quantize model.onnx -o small.onnx --weights int8 --group-size channel",
-             "nibble quantize model.onnx -o small.onnx --emit nbits --group-size 128 --scheme asymmetric",
-             "nibble quantize model.onnx --plan --skip 'lm_head|embed'",
-             "nibble quantize model.onnx -o small.onnx --config rules.yaml --keep fp16",
-             "nibble quantize model.onnx -o small.onnx --weights int8 --include-op LSTM",
-             "nibble quantize model.onnx -o small.onnx --data samples.npz --gate 'sqnr>=20'"}};
+    return {
+        "quantize",
+        "quantize a model's weights and write the new model",
+        "Quantizes the weights of MatMul, Gemm, Conv, ConvTranspose and Gather, also where Transpose, Reshape or "
+        "Cast lie between, in If, Loop and Scan bodies and in the model's functions; activations stay float. Every "
+        "weight gets a verdict: quantized and in which form, skipped by which rule, or unsupported and why. "
+        "LayerNormalization and Softmax stay float unless --only names one of their constants letter for letter. "
+        "Patterns are RE2 regular expressions, found anywhere in a node's or weight's name; one that matches "
+        "nothing is an error, and so is an option without effect.\n"
+        "--config FILE holds the same options in YAML, the words those of the flags, and `rules`, a list of which "
+        "the first that matches a weight decides its format: `- match: PATTERN`, `op: TYPE` or both, with weights, "
+        "group-size, scheme, scale-type, or skip: true. Flags go before the file, rules before both.\n"
+        "--auto and --budget choose a format for each weight instead: each weight is quantized alone in every format "
+        "of --candidates and its error at the outputs measured, formats are chosen by that, and the choice is "
+        "measured as a whole and improved. What --config rules take stays as they say.\n"
+        "With samples, the written model is run beside MODEL and measured. A gate that is not met ends in exit "
+        "code 1; the written model stays, to be looked at. --min-coverage fails before anything is written.",
+        {"nibble quantize model.onnx -o small.onnx",
+         "nibble quantize model.onnx -o small.onnx --weights int8 --group-size channel",
+         "nibble quantize model.onnx -o small.onnx --emit nbits --group-size 128 --scheme asymmetric",
+         "nibble quantize model.onnx --plan --skip 'lm_head|embed'",
+         "nibble quantize model.onnx -o small.onnx --config rules.yaml --keep fp16",
+         "nibble quantize model.onnx -o small.onnx --weights int8 --include-op LSTM",
+         "nibble quantize model.onnx -o small.onnx --data samples.npz --gate 'sqnr>=20'",
+         "nibble quantize model.onnx -o small.onnx --data samples.npz --auto 'sqnr>=35'",
+         "nibble quantize model.onnx -o small.onnx --data samples.npz --budget 4.5bpw --write-config chosen.yaml"}};
   }
 
   void Declare(Args& args) override {
@@ -90,7 +98,9 @@ class QuantizeTool : public Tool {
                "RNN, a left operand or a stack of matrices of MatMul; may be repeated");
     args.Value("--min-coverage", "F", &min_coverage_,
                "fail, writing nothing, when less than this part (0 to 1) of all weight elements is quantized");
+    auto_.Declare(args);
     samples_.Declare(args);
+    args.Value("--labels", "FILE", &labels_, "what is right, as `nibble diff` takes it: measures accuracy");
     args.Group("Measuring");
     gates_.Declare(args);
     common_.DeclareRendered(args);
@@ -101,6 +111,11 @@ class QuantizeTool : public Tool {
     RETURN_IF_ERROR(gates_.Parse(Unmeasured()));
     ASSIGN_OR_RETURN(Model model, LoadModel(path_));
     RETURN_IF_ERROR(CheckOutputs(OutputFiles(), {&model}, samples_.data()));
+    std::optional<FormatChoice> choice;
+    if (auto_.given()) {
+      ASSIGN_OR_RETURN(choice, Choose(model));
+      options_ = choice->options;
+    }
     const auto sources = model.sources;
     QuantizeReport report;
     report.model = path_;
@@ -108,20 +123,29 @@ class QuantizeTool : public Tool {
     report.options = options_;
     report.source_bytes = SourceBytes(model);
     ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
+    if (choice) auto_.NameIn(report.plan);
     report.estimated_bytes = EstimateBytes(model, report.plan, options_);
     report.opset_before = model.OpsetOf("");
+    const Status verdict = choice ? auto_.Verdict(*choice) : OkStatus();
+    if (!verdict.ok()) {
+      RETURN_IF_ERROR(Emit(args, report, choice, choice->diff, sources).status());
+      return verdict;
+    }
     if (min_coverage_ && report.plan.coverage() < *min_coverage_) {
-      RETURN_IF_ERROR(Emit(args, report, std::nullopt, sources).status());
+      RETURN_IF_ERROR(Emit(args, report, choice, std::nullopt, sources).status());
       return GateError("coverage is {:.4f}, --min-coverage asks for {}; nothing was written", report.plan.coverage(),
                        *min_coverage_);
     }
     if (report.plan.quantized_elements() == 0) common_.Warn("no weight is quantized");
     if (!plan_only_) RETURN_IF_ERROR(Write(model, report));
+    if (choice) RETURN_IF_ERROR(auto_.WriteConfig(*choice));
     std::optional<DiffReport> diff;
-    if (samples_.given()) {
+    if (choice && plan_only_) {
+      diff = choice->diff;
+    } else if (samples_.given()) {
       ASSIGN_OR_RETURN(diff, Measure());
     }
-    ASSIGN_OR_RETURN(const Report emitted, Emit(args, report, diff, sources));
+    ASSIGN_OR_RETURN(const Report emitted, Emit(args, report, choice, diff, sources));
     return GateArgs::Verdict(emitted);
   }
 
@@ -129,6 +153,8 @@ class QuantizeTool : public Tool {
   Status ReadOptions(const Args& args) {
     RETURN_IF_ERROR(common_.Apply());
     RETURN_IF_ERROR(samples_.Check(args, false));
+    RETURN_IF_ERROR(auto_.Check(args, samples_.given(), Unmeasured()));
+    if (labels_ && !samples_.given()) return UsageError("--labels has no effect without samples");
     if (config_) RETURN_IF_ERROR(ReadQuantizeFile(*config_, options_));
     for (const auto& [key, word] : words_) {
       if (args.Given("--" + key)) RETURN_IF_ERROR(SetFlag(key, word));
@@ -142,7 +168,7 @@ class QuantizeTool : public Tool {
     }
     if (!plan_only_ && !output_.path())
       return UsageError("-o OUT is missing: the model to write (or --plan, to write none)");
-    if (plan_only_ && samples_.given()) return UsageError("samples have no effect with --plan");
+    if (plan_only_ && samples_.given() && !auto_.given()) return UsageError("samples have no effect with --plan");
     if (plan_only_ && args.Given("--external-data")) return UsageError("--external-data has no effect with --plan");
     return OkStatus();
   }
@@ -154,7 +180,10 @@ class QuantizeTool : public Tool {
 
   std::map<std::string, std::string> Unmeasured() const {
     std::map<std::string, std::string> out;
-    for (const char* metric : {"accuracy", "accuracy.drop"}) out[metric] = "`nibble diff --labels` measures it";
+    for (const char* metric : {"accuracy", "accuracy.drop", "f1", "f1.drop", "mse", "mse.ratio"}) {
+      if (!labels_) out[metric] = "give --labels, to measure it";
+    }
+    out["layer.sqnr"] = "`nibble diff --layers` measures it";
     if (samples_.given()) return out;
     for (const char* metric : {"sqnr", "cosine", "relative_rms", "rmse", "max_abs", "mean_abs", "non_finite", "top1"}) {
       out[metric] = "give samples (--data or --random), to measure it";
@@ -165,7 +194,15 @@ class QuantizeTool : public Tool {
   std::vector<std::string> OutputFiles() const {
     std::vector<std::string> files = output_.Files();
     if (common_.report()) files.push_back(*common_.report());
+    if (auto_.config()) files.push_back(*auto_.config());
     return files;
+  }
+
+  StatusOr<FormatChoice> Choose(const Model& model) const {
+    ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, samples_.Open(model));
+    StatusOr<FormatChoice> choice = auto_.Choose(path_, model, *source, options_, labels_, common_.quiet());
+    if (!choice.ok()) return WithAdvice(choice.status());
+    return choice;
   }
 
   Status Write(Model& model, QuantizeReport& report) const {
@@ -188,6 +225,7 @@ class QuantizeTool : public Tool {
     const auto before = RunningAnswers(path_, reference, std::move(ours));
     const auto after = RunningAnswers(*output_.path(), candidate, std::move(theirs));
     CompareOptions compare;
+    compare.labels = labels_;
     Progress progress("comparing", common_.quiet());
     compare.progress = [&](int64_t done, int64_t all) { progress.Update(done, all); };
     return Compare(*before, *after, *source, compare);
@@ -195,13 +233,14 @@ class QuantizeTool : public Tool {
 
   using Files = std::vector<std::shared_ptr<const File>>;
 
-  StatusOr<Report> Emit(const Args& args, const QuantizeReport& report, const std::optional<DiffReport>& diff,
-                        const Files& sources) const {
+  StatusOr<Report> Emit(const Args& args, const QuantizeReport& report, const std::optional<FormatChoice>& choice,
+                        const std::optional<DiffReport>& diff, const Files& sources) const {
     Report out;
     out.tool = "quantize";
     out.title = report.Title();
     out.config = args.Resolved();
     report.AddTo(out);
+    if (choice) AddChoice(*choice, out);
     if (diff) {
       out.data.Set("diff", DiffJson(*diff).Set("source", samples_.Describe()));
       AddDiff(*diff, out);
@@ -221,8 +260,10 @@ class QuantizeTool : public Tool {
     }
     RETURN_IF_ERROR(files.Add("config", config_));
     RETURN_IF_ERROR(files.Add("samples", samples_.data()));
+    RETURN_IF_ERROR(files.Add("labels", labels_));
     RETURN_IF_ERROR(files.Add("baseline", gates_.baseline()));
     if (!report.written) return OkStatus();
+    RETURN_IF_ERROR(files.Add("config written", auto_.config()));
     RETURN_IF_ERROR(files.Add("output", output_.path()));
     return report.written->data_bytes > 0 ? files.Add("output data", *output_.path() + ".data") : OkStatus();
   }
@@ -236,6 +277,8 @@ class QuantizeTool : public Tool {
   std::map<std::string, std::vector<std::string>> lists_;  // the same for keys that hold a list
   bool clamp_ = false;
   std::optional<double> min_coverage_;
+  AutoArgs auto_;
+  std::optional<std::string> labels_;
   GateArgs gates_;
   SampleArgs samples_;
   CommonArgs common_;

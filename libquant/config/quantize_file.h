@@ -28,4 +28,7 @@ Status ReadQuantizeFile(const std::string& path, QuantizeOptions& options);
 // The same of text; `name` is the file's in messages.
 Status ReadQuantizeText(const std::string& text, const std::string& name, QuantizeOptions& options);
 
+// The file that, read into default options, gives these.
+std::string QuantizeFileText(const QuantizeOptions& options);
+
 }  // namespace quant

@@ -189,4 +189,13 @@ StatusOr<WriteResult> WriteModel(const Model& model, const std::string& path, co
   }
 }
 
+StatusOr<WriteResult> SizesToWrite(const Model& model, ExternalData external_data) {
+  try {
+    ASSIGN_OR_RETURN(const Plan plan, MakePlan(model, "model.onnx.data", external_data));
+    return WriteResult{plan.layout.size, plan.data_bytes};
+  } catch (const std::exception& e) {
+    return OutputError("cannot lay out the model: {}", e.what());
+  }
+}
+
 }  // namespace quant

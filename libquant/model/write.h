@@ -30,4 +30,7 @@ struct WriteResult {
 // file is opened again with ReadModel and its structure compared.
 StatusOr<WriteResult> WriteModel(const Model& model, const std::string& path, const WriteOptions& options = {});
 
+// The sizes that those files would have.
+StatusOr<WriteResult> SizesToWrite(const Model& model, ExternalData external_data = ExternalData::kAuto);
+
 }  // namespace quant

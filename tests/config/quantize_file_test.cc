@@ -334,5 +334,38 @@ TEST_CASE("a file that is missing, a folder, or too long is a data error") {
   CHECK(ExitCode(ReadQuantizeFile(longer.path, options)) == 3);
 }
 
+TEST_CASE("options written as a file are read back the same") {
+  const std::string text = R"(weights: int8
+group-size: channel
+scheme: asymmetric
+scale-type: fp16
+emit: nbits
+keep: fp16
+accuracy-level: 2
+clamp-non-finite: true
+target: onnxruntime-cpu
+skip:
+  - 'it''s|\d: #'
+skip-op:
+  - 'Conv'
+only:
+  - 'true'
+include-op:
+  - 'LSTM'
+rules:
+  - match: '^a\.b$'
+    op: Gemm
+    weights: int4
+    group-size: 32
+  - match: '~'
+    skip: true
+)";
+  CHECK(QuantizeFileText(Read(text)) == text);
+  CHECK(QuantizeFileText(Read(QuantizeFileText({}))) == QuantizeFileText({}));
+  QuantizeOptions odd;
+  odd.skip = {"line\nbreak", "tab\t", "\xc3\xa9", "", "'", "\"", "a: b", "- x"};
+  CHECK(Read(QuantizeFileText(odd)).skip == odd.skip);
+}
+
 }  // namespace
 }  // namespace quant
