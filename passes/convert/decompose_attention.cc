@@ -73,7 +73,7 @@ class Writer {
   Writer(const PassContext& context, NodeId root, const Sizes& sizes)
       : graph_(context.graph()), node_(graph_.node(root)), sizes_(sizes), spell_(context, root) {}
 
-  GraphEdit Run() {
+  std::optional<GraphEdit> Run() {
     ValueRef qkv = spell_.Op("MatMul", {spell_.Input(kX), spell_.Input(kWeights)});
     if (spell_.HasInput(kBias)) qkv = spell_.Op("Add", {qkv, spell_.Input(kBias)});
     const auto parts = spell_.Split(qkv, 2, {sizes_.q, sizes_.q, sizes_.v});

@@ -292,8 +292,8 @@ class Planner {
     return "";
   }
 
-  // What goes through a port becomes half when all of its values are float32, each body gives half anyway, and what runs
-  // get is read as half. Casts would make any other choice as sound, but only more of them.
+  // What goes through a port becomes half when all of its values are float32, each body gives half anyway, and what
+  // runs get is read as half. Casts would make any other choice as sound, but only more of them.
   void DecidePorts(NodeId n) {
     const Node& node = graph_.node(n);
     HalfNodePlan& out = plan(n);

@@ -128,7 +128,9 @@ ValueRef Speller::OverRms(ValueRef x, const std::vector<int64_t>& axes, float ep
   return Op("Div", {x, Op("Sqrt", {Op("Add", {mean, Number(epsilon)})})});
 }
 
-GraphEdit Speller::Finish(ValueRef result, std::initializer_list<std::pair<size_t, ValueRef>> others) {
+std::optional<GraphEdit> Speller::Finish(ValueRef result, std::initializer_list<std::pair<size_t, ValueRef>> others) {
+  const DType declared = context_.graph().value(OutputOf(node_, 0)).dtype;
+  if (declared != DType::kUndefined && type() != DType::kUndefined && declared != type()) return std::nullopt;
   edit_.Replace(OutputOf(node_, 0), result);
   for (const auto& [i, value] : others) {
     if (OutputOf(node_, i) != kNoValue) edit_.Replace(OutputOf(node_, i), value);

@@ -51,7 +51,8 @@ class Speller {
   ValueRef OverRms(ValueRef x, const std::vector<int64_t>& axes, float epsilon);
 
   // The result in the place of output 0, other outputs given as (index, value); the root goes.
-  GraphEdit Finish(ValueRef result, std::initializer_list<std::pair<size_t, ValueRef>> others = {});
+  // nullopt when the model gives the node's output another type than its first input has.
+  std::optional<GraphEdit> Finish(ValueRef result, std::initializer_list<std::pair<size_t, ValueRef>> others = {});
 
  private:
   const PassContext& context_;

@@ -71,6 +71,7 @@ Status Move(Model& model, int64_t opset) {
 // Whether a rule of ours decomposes it; else ONNX's function body does, which is not held to answers here: bodies ask
 // more of ranks and attributes than kernels do.
 bool HasRule(const std::string& op_type) {
+  if (op_type == "Attention") return false;  // the rule is com.microsoft's
   const auto& passes = AllPasses();
   return std::any_of(passes.begin(), passes.end(), [&](const Pass* pass) {
     return pass->name.substr(0, 10) == "decompose-" &&
