@@ -156,6 +156,7 @@ class QuantizeTool : public Tool {
     RETURN_IF_ERROR(auto_.Check(args, samples_.given(), Unmeasured()));
     if (labels_ && !samples_.given()) return UsageError("--labels has no effect without samples");
     if (config_) RETURN_IF_ERROR(ReadQuantizeFile(*config_, options_));
+    for (const std::string& gate : options_.gate) gates_.Add(gate);
     for (const auto& [key, word] : words_) {
       if (args.Given("--" + key)) RETURN_IF_ERROR(SetFlag(key, word));
     }

@@ -3,6 +3,7 @@
 //   weights: int4
 //   group-size: 64
 //   skip: [lm_head]
+//   gate: ['coverage>=0.9']
 //   rules:                    # the first that matches is the weight's
 //     - match: 'attn|mlp'     # RE2, found anywhere in the name of the weight or of a node that reads it
 //       group-size: 32

@@ -57,6 +57,7 @@ std::string QuantizeFileText(const QuantizeOptions& options) {
   PutList(out, "skip-op", options.skip_op);
   PutList(out, "only", options.only);
   PutList(out, "include-op", options.include_op);
+  PutList(out, "gate", options.gate);
   if (!options.rules.empty()) {
     out << YAML::Key << "rules" << YAML::Value << YAML::BeginSeq;
     for (const WeightRule& rule : options.rules) PutRule(out, rule);

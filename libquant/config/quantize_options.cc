@@ -118,6 +118,7 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
       {"skip-op", AddTo(&O::skip_op)},
       {"only", AddTo(&O::only)},
       {"include-op", AddTo(&O::include_op)},
+      {"gate", AddTo(&O::gate)},
   };
   return setters;
 }
@@ -162,7 +163,7 @@ const std::vector<std::string>& QuantizeOptionKeys() {
 }
 
 bool HoldsList(std::string_view key) {
-  return key == "skip" || key == "skip-op" || key == "only" || key == "include-op";
+  return key == "skip" || key == "skip-op" || key == "only" || key == "include-op" || key == "gate";
 }
 
 }  // namespace quant

@@ -47,12 +47,13 @@ struct QuantizeOptions {
   std::vector<std::string> skip_op;     // operator types
   std::vector<std::string> only;        // RE2
   std::vector<std::string> include_op;  // operator types whose weights are quantized on request only
+  std::vector<std::string> gate;        // what the result must hold to: not looked at here
   std::vector<WeightRule> rules;
   Target target;
 };
 
 // Sets an option by the name and the words that flags and files share: "group-size", "channel". A key that holds a
-// list (skip, skip-op, only, include-op) takes one entry more. UsageError naming the key and what it takes; unknown
+// list (skip, skip-op, only, include-op, gate) takes one entry more. UsageError naming the key and what it takes; unknown
 // keys too.
 Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value);
 // The keys that SetQuantizeOption knows, and of these the ones that hold a list.
