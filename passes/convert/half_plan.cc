@@ -96,11 +96,20 @@ class Planner {
       plan(n).kept = pattern != nullptr                ? fmt::format("--keep {}", *pattern)
                      : keep_ops.contains(node.op_type) ? fmt::format("--keep-op {}", node.op_type)
                                                        : Reason(node);
+      if (plan(n).kept.empty()) plan(n).kept = MakerReason(node);
     }
     for (const std::string& op : keep_ops) {
       if (!seen.contains(op)) return UsageError("--keep-op {}: the model has no such operator", op);
     }
     return patterns.CheckAllMatched("node", "named nodes", names);
+  }
+
+  std::string MakerReason(const Node& node) const {
+    for (ValueId v : node.outputs) {
+      const auto it = v == kNoValue ? options_.keep_makers.end() : options_.keep_makers.find(graph_.value(v).name);
+      if (it != options_.keep_makers.end()) return it->second;
+    }
+    return "";
   }
 
   // Why a node stays float32 whatever is around it.
@@ -292,8 +301,8 @@ class Planner {
     return "";
   }
 
-  // What goes through a port becomes half when all of its values are float32, each body gives half anyway, and what runs
-  // get is read as half. Casts would make any other choice as sound, but only more of them.
+  // What goes through a port becomes half when all of its values are float32, each body gives half anyway, and what
+  // runs get is read as half. Casts would make any other choice as sound, but only more of them.
   void DecidePorts(NodeId n) {
     const Node& node = graph_.node(n);
     HalfNodePlan& out = plan(n);
