@@ -17,7 +17,9 @@ NEWEST, LEAST = 26, 13
 # ONNX Runtime 1.30 crashes on half Transposes of older opsets; see half().
 HALF_OPSET = 17
 HALF_SEEDS = (0, 3, 4)
-HALF_LEAST, HALF_WANTED = 45, 47  # dB: asserted here, asked of the tool
+# dB: asserted here, and asked of the tool. Our executor rounds elsewhere than ONNX Runtime; where an output is small by
+# cancellation they differ much: fr_age made with 47 has 37.6 in ONNX Runtime.
+HALF_LEAST, HALF_WANTED = 45, 50
 # What has to go before a model can reach LEAST.
 DECOMPOSED = {"llm_attention24_random": "Attention,Gelu,LayerNormalization"}
 
@@ -230,7 +232,6 @@ def onnx_converter(oracle):
     try:
         theirs = version_converter.convert_version(proto, 21)
         fault("functions are dropped", not theirs.functions)
-        fault("metadata is dropped", not theirs.metadata_props)
         fault("the IR version stays behind", theirs.ir_version < 10)
     except Exception as e:
         fault(f"a model with functions fails: {str(e)[:80]}", True)
