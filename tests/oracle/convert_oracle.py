@@ -17,8 +17,8 @@ NEWEST, LEAST = 26, 13
 # ONNX Runtime 1.30 crashes on half Transposes of older opsets; see half().
 HALF_OPSET = 17
 HALF_SEEDS = (0, 3, 4)
-# dB: asserted here, and asked of the tool. Our executor rounds elsewhere than ONNX Runtime; where an output is small by
-# cancellation they differ much: fr_age made with 47 has 37.6 in ONNX Runtime.
+# dB: asserted here, and asked of the tool. Our executor's figure may be more than ONNX Runtime's: fr_age
+# made with 47 has 37.6 there.
 HALF_LEAST, HALF_WANTED = 45, 50
 # What has to go before a model can reach LEAST.
 DECOMPOSED = {"llm_attention24_random": "Attention,Gelu,LayerNormalization"}
