@@ -18,15 +18,22 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 from common import DIGIT_NETS, REAL_MODELS, answers, feeds_for, session, sqnr  # noqa: E402
 
 TARGET = ROOT / "docs" / "float16.md"
-SEEDS = range(3, 6)
+SEEDS = (0, 3, 4)
 LOW = 55
 LAYERS = 4  # named for each output that is low
+WANTED = 50  # dB, asked of the tool
 OPSET = 17  # ONNX Runtime 1.30 crashes on half Transposes of older ones
-HEAD = """# float16
+HEAD = f"""# float16
 
-Written by `./dev table` (docs/float16_table.py): `nibble convert --type fp16` with its defaults, both models in ONNX Runtime, on three seeded inputs (noise, random tokens, for the text detector
+Written by `./dev table` (docs/float16_table.py): `nibble convert model.onnx -o half.onnx --type fp16 --min-sqnr {WANTED} --data SAMPLES`
+on the same samples that the table measures, both models in ONNX Runtime, on three seeded inputs (noise, random tokens, for the text detector
 strokes on white). *half*, *float32*: nodes; *Casts*: between the two; *saturated*, *to zero*: values of weights that float16
 can't hold; *SQNR*: of the output that suffers most, on the worst input.
+
+`--min-sqnr` is measured by Nibble's executor, and ONNX Runtime's figure can be more than 1 dB higher or lower: on silero_vad_v5 it was 2 dB lower, and
+fr_age made with 47 had 37.6 there. Ask for more than is needed, and measure in the runtime that counts. What makes the difference was not looked into.
+Keeping one operator's type float32 did not help where SQNR falls most: Gemm in fr_age, Sigmoid in the text detector, HardSigmoid in the recogniser; Conv in
+silero_vad_v5 did (41.3 to 58.2).
 
 | model | half | float32 | Casts | saturated | to zero | SQNR dB | output |
 |---|---|---|---|---|---|---|---|
@@ -126,7 +133,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         half = pathlib.Path(folder) / "half.onnx"
         for model in paths:
-            report = convert(nibble, model, half)
+            samples = pathlib.Path(folder) / model.stem
+            samples.mkdir()
+            for seed in SEEDS:
+                np.savez(samples / f"{seed}.npz", **feeds_for(model, seed))
+            report = convert(nibble, model, half, "--min-sqnr", str(WANTED), "--data", str(samples), "--quiet")
             found = lowest(model, half)
             name = min(found, key=found.get)
             lost = lambda key: sum(w[key] for w in report["losses"])

@@ -2,15 +2,18 @@
 #include <map>
 
 #include "libquant/model/check.h"
+#include "libquant/model/inline_functions.h"
 #include "libquant/model/load.h"
 #include "libquant/model/opset.h"
 #include "libquant/model/read.h"
 #include "libquant/report/table.h"
+#include "libquant/search/half_search.h"
 #include "libquant/verify/same_answers.h"
 #include "passes/convert/decompose.h"
 #include "passes/convert/to_half.h"
 #include "tools/argument_groups.h"
 #include "tools/output_args.h"
+#include "tools/progress.h"
 #include "tools/tool.h"
 #include "tools/units.h"
 
@@ -51,6 +54,7 @@ class ConvertTool : public Tool {
          "nibble convert model.onnx -o old.onnx --opset 13 --verify",
          "nibble convert model.onnx -o half.onnx --type fp16",
          "nibble convert model.onnx -o half.onnx --type fp16 --keep-op MatMul --keep '^/head/'",
+         "nibble convert model.onnx -o half.onnx --type fp16 --min-sqnr 50 --data samples.npz",
          "nibble convert model.onnx -o basic.onnx --decompose LayerNormalization,Gelu",
          "nibble convert model.onnx -o device.onnx --target portable"}};
   }
@@ -71,6 +75,9 @@ class ConvertTool : public Tool {
     args.Value("--keep", "PATTERN", &half_.keep,
                "regular expression on names of nodes that stay float32; may be repeated");
     args.Flag("--io-half", &half_.io_half, "graph inputs and outputs become half too");
+    args.Value("--min-sqnr", "DB", &min_sqnr_,
+               "keep nodes float32 until every output has this SQNR to the float model on every sample; which ones is "
+               "measured on the samples, layer by layer. Exit code 1, and nothing written, when that can't be reached");
     args.Group("Looking inside");
     args.Flag("--explain", &explain_, "list each node that stays float32 and why");
     args.Flag(
@@ -101,7 +108,7 @@ class ConvertTool : public Tool {
     std::optional<HalfReport> half;
     if (!type_.empty()) {
       half_.type = type_ == "fp16" ? DType::kFloat16 : DType::kBfloat16;
-      ASSIGN_OR_RETURN(half, ConvertToHalf(model, half_));
+      ASSIGN_OR_RETURN(half, min_sqnr_ ? Search(model) : ConvertToHalf(model, half_));
       WarnOfOldOpset(model);
     }
     return Finish(model, half, answers);
@@ -110,10 +117,21 @@ class ConvertTool : public Tool {
  private:
   Status CheckArgs(const Args& args) {
     RETURN_IF_ERROR(samples_.Check(args, false));
-    if (samples_.given() && !verify_) return UsageError("samples have no effect without --verify");
+    if (samples_.given() && !verify_ && !min_sqnr_) {
+      return UsageError("samples have no effect without --verify or --min-sqnr");
+    }
     decompose_ = SplitWords(decompose_);
-    if (type_.empty() && (!half_.keep.empty() || !half_.keep_ops.empty() || half_.io_half || explain_)) {
-      return UsageError("--keep, --keep-op, --io-half and --explain have no effect without --type");
+    if (type_.empty() && (!half_.keep.empty() || !half_.keep_ops.empty() || half_.io_half || explain_ || min_sqnr_)) {
+      return UsageError("--keep, --keep-op, --io-half, --min-sqnr and --explain have no effect without --type");
+    }
+    if (min_sqnr_ && !samples_.given()) {
+      return UsageError("--min-sqnr is measured on samples: give --data or --random");
+    }
+    if (min_sqnr_ && !(*min_sqnr_ > 0 && *min_sqnr_ <= 200)) {
+      return UsageError("--min-sqnr takes dB above 0 and up to 200, not {}", *min_sqnr_);
+    }
+    if (min_sqnr_ && half_.io_half) {
+      return UsageError("--min-sqnr compares models of the same inputs: not with --io-half");
     }
     if (verify_ && half_.io_half) return UsageError("--verify compares models of the same inputs: not with --io-half");
     if (opset_ && (*opset_ < kLowestOpset || *opset_ > kHighestOpset)) {
@@ -177,6 +195,12 @@ class ConvertTool : public Tool {
   Status Finish(const Model& model, std::optional<HalfReport>& half, const std::optional<SameAnswers>& answers) {
     json_.Set("ir_version", model.ir_version);
     std::optional<WriteResult> written;
+    if (min_sqnr_ && !met_) {
+      RETURN_IF_ERROR(ReportHalf(*half));
+      json_.Set("peak_rss_bytes", PeakResidentBytes());
+      RETURN_IF_ERROR(common_.Emit(text_, json_));
+      return GateError("SQNR stays below --min-sqnr {}; nothing is written", *min_sqnr_);
+    }
     if (answers) {
       ASSIGN_OR_RETURN(const auto wrong, answers->Check(model));
       json_.Set("verified", !wrong.has_value());
@@ -194,6 +218,54 @@ class ConvertTool : public Tool {
     }
     json_.Set("peak_rss_bytes", PeakResidentBytes());
     return common_.Emit(text_, json_);
+  }
+
+  // Puts the half model in the float one's place.
+  StatusOr<HalfReport> Search(Model& model) {
+    if (!model.functions.empty()) {
+      RETURN_IF_ERROR(InlineFunctions(model));
+      RETURN_IF_ERROR(InferShapes(model));
+    }
+    ASSIGN_OR_RETURN(const auto source, samples_.Open(model));
+    Progress progress("measuring", common_.quiet());
+    HalfSearchOptions options;
+    options.min_sqnr = *min_sqnr_;
+    options.progress = [&](int64_t done, int64_t all) { progress.Update(done, all); };
+    ASSIGN_OR_RETURN(HalfSearch found, SearchHalf(model, *source, half_, options));
+    met_ = found.met;
+    ReportSearch(found);
+    model = std::move(found.model);
+    return std::move(found.half);
+  }
+
+  void ReportSearch(const HalfSearch& found) {
+    Json rounds = Json::Array(), outputs = Json::Array();
+    Table round_table({"round", "nodes", "worst output", "SQNR dB"}), output_table({"output", "SQNR dB"});
+    for (const HalfRound& round : found.rounds) {
+      const std::string nodes = Grouped(static_cast<int64_t>(round.nodes.size()));
+      const std::string what = round.nodes.empty() ? std::string("all that may be half")
+                               : !round.gives_back ? nodes + " more float32"
+                               : round.held        ? nodes + " half again"
+                                                   : nodes + " half again: undone";
+      round_table.AddRow({Grouped(static_cast<int64_t>(round_table.rows())), what, Shortened(round.worst, 48),
+                          fmt::format("{:.1f}", round.sqnr)});
+      Json names = Json::Array();
+      for (const std::string& node : round.nodes) names.Append(node);
+      rounds.Append(Json::Object()
+                        .Set("gives_back", round.gives_back)
+                        .Set("held", round.held)
+                        .Set("nodes", names)
+                        .Set("output", round.worst)
+                        .Set("sqnr_db", round.sqnr));
+    }
+    for (const auto& [name, db] : found.outputs) {
+      output_table.AddRow({Shortened(name, 48), fmt::format("{:.1f}", db)});
+      outputs.Append(Json::Object().Set("output", name).Set("sqnr_db", db));
+    }
+    text_ += fmt::format("{}\n{}\n", round_table.Render(), output_table.Render());
+    Json out = Json::Object();
+    out.Set("min_sqnr_db", *min_sqnr_).Set("samples", samples_.Describe()).Set("met", found.met);
+    json_.Set("search", out.Set("rounds", rounds).Set("outputs", outputs));
   }
 
   // Measured with ONNX Runtime 1.30: below opset 14 its layout optimizer can crash on a half Transpose.
@@ -246,6 +318,8 @@ class ConvertTool : public Tool {
   std::string path_, target_, type_;
   std::optional<int64_t> opset_;
   std::vector<std::string> decompose_;
+  std::optional<double> min_sqnr_;
+  bool met_ = false;  // --min-sqnr
   HalfOptions half_;
   bool explain_ = false, verify_ = false;
   std::string text_;

@@ -19,6 +19,8 @@ struct HalfOptions {
   bool io_half = false;               // graph inputs and outputs become half too
   std::vector<std::string> keep_ops;  // operators that stay float32, besides KeptOperators()
   std::vector<std::string> keep;      // RE2 patterns on names of nodes that do
+  // Makers of the values of these names do, and why. Names the model lacks have no effect.
+  std::map<std::string, std::string> keep_makers = {};
 };
 
 // Operators that stay float32 by default: their sums or their range are too wide for half.

@@ -16,6 +16,10 @@ RANDOM = np.random.default_rng(26)
 NEWEST, LEAST = 26, 13
 # ONNX Runtime 1.30 crashes on half Transposes of older opsets; see half().
 HALF_OPSET = 17
+HALF_SEEDS = (0, 3, 4)
+# dB: asserted here, and asked of the tool. Our executor's figure may be more than ONNX Runtime's: fr_age
+# made with 47 has 37.6 there.
+HALF_LEAST, HALF_WANTED = 45, 50
 # What has to go before a model can reach LEAST.
 DECOMPOSED = {"llm_attention24_random": "Attention,Gelu,LayerNormalization"}
 
@@ -70,19 +74,29 @@ def up_and_down(oracle, path, feeds, more):
 
 
 def half(oracle):
+    """float16 with the command that docs/float16.md shows, every output on each of the samples it is measured on."""
     for path in oracle.models():
-        feeds = feeds_for(path, 3)
-        before = answers(session(path), feeds)
+        samples = oracle.folder / f"half_{path.stem}"
+        samples.mkdir()
+        feeds = {seed: feeds_for(path, seed) for seed in HALF_SEEDS}
+        for seed, arrays in feeds.items():
+            np.savez(samples / f"{seed}.npz", **arrays)
+        before = session(path)
         for kind in ("fp16", "bf16"):
             opset = max(HALF_OPSET, opset_of(path)) if kind == "fp16" else NEWEST
             try:
-                out = convert(oracle, path, "--opset", opset, "--type", kind)
                 if kind == "bf16":
-                    continue  # the CPU of ONNX Runtime has next to no bfloat16: the checker has to do
-                after = answers(session(out), feeds)
-                worst = min(sqnr(before[n], after[n]) for n in before)
+                    # ONNX Runtime's CPU has no bfloat16 kernels for most operators, so its answers can't be compared.
+                    onnx.checker.check_model(str(convert(oracle, path, "--opset", opset, "--type", kind)), full_check=True)
+                    oracle.check(f"{path.stem} {kind}", True)
+                    continue
+                out = convert(oracle, path, "--opset", opset, "--type", kind, "--min-sqnr", HALF_WANTED, "--data", samples)
+                after, worst = session(out), float("inf")
+                for arrays in feeds.values():
+                    ours, theirs = answers(before, arrays), answers(after, arrays)
+                    worst = min(worst, *(float(sqnr(ours[n], theirs[n])) for n in ours))
                 print(f"{path.stem}: {kind} {worst:.1f} dB, {path.stat().st_size} -> {out.stat().st_size} bytes")
-                oracle.check(f"{path.stem} {kind}", worst >= 40, f"{worst:.1f} dB")
+                oracle.check(f"{path.stem} {kind}", worst >= HALF_LEAST, f"{worst:.1f} dB")
             except Exception as e:
                 oracle.check(f"{path.stem} {kind}", False, str(e)[:400])
 
@@ -179,9 +193,9 @@ def decomposed(oracle):
 
 
 def onnx_converter(oracle):
-    """Where ONNX's version_converter is known to be wrong we are right; its fault is shown, or said to be gone."""
+    """Where ONNX's version_converter is known to be wrong we are right; a fault that is gone is to be taken out here."""
     def fault(what, shown):
-        print(f"ONNX {onnx.__version__}: {what}: {'so' if shown else 'no longer so'}")
+        oracle.check(f"ONNX {onnx.__version__}'s converter: {what}", shown, "no longer so")
 
     # Scales per group are none per channel.
     x, group = normal(2, 6, 3), {"s": normal(3), "b": normal(3)}
@@ -218,7 +232,6 @@ def onnx_converter(oracle):
     try:
         theirs = version_converter.convert_version(proto, 21)
         fault("functions are dropped", not theirs.functions)
-        fault("metadata is dropped", not theirs.metadata_props)
         fault("the IR version stays behind", theirs.ir_version < 10)
     except Exception as e:
         fault(f"a model with functions fails: {str(e)[:80]}", True)
