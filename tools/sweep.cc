@@ -140,6 +140,7 @@ class SweepTool : public Tool {
 
   Status ReadGrid(const Args& args) {
     if (config_) RETURN_IF_ERROR(ReadSweepFile(*config_, grid_));
+    if (!grid_.base.gate.empty()) return UsageError("{}: gate has no effect here; --gate judges a sweep", *config_);
     if (args.Given("--weights")) grid_.weights.clear();
     if (args.Given("--group-size")) grid_.group_sizes.clear();
     if (args.Given("--scheme")) grid_.schemes.clear();
