@@ -116,7 +116,6 @@ std::string_view NameOf(Granularity granularity) {
   return granularity == Granularity::kGroup ? "group" : granularity == Granularity::kChannel ? "channel" : "tensor";
 }
 std::string_view NameOf(Scheme scheme) { return scheme == Scheme::kSymmetric ? "symmetric" : "asymmetric"; }
-std::string_view NameOf(Emit emit) { return emit == Emit::kQdq ? "qdq" : "nbits"; }
 
 double QuantizeReport::SizeRatio() const {
   const int64_t bytes = written ? written->model_bytes + written->data_bytes : estimated_bytes;

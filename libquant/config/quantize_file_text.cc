@@ -48,7 +48,9 @@ std::string QuantizeFileText(const QuantizeOptions& options) {
   if (options.format.scale_type != DType::kUndefined) {
     Put(out, "scale-type", options.format.scale_type == DType::kFloat16 ? "fp16" : "fp32");
   }
-  Put(out, "emit", options.emit == Emit::kQdq ? "qdq" : "nbits");
+  Put(out, "emit", std::string(NameOf(options.emit)));
+  if (options.activations != "none") Put(out, "activations", options.activations);
+  if (options.integer_io) Put(out, "io", "integer");
   Put(out, "keep", options.keep == Keep::kHalf ? "fp16" : "fp32");
   if (options.accuracy_level_set) Put(out, "accuracy-level", std::to_string(options.accuracy_level));
   if (options.non_finite == NonFinite::kClamp) Put(out, "clamp-non-finite", "true");

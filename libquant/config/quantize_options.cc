@@ -65,6 +65,12 @@ Status SetScaleType(WeightFormat& format, const std::string& word) {
   return OkStatus();
 }
 
+const std::vector<std::pair<std::string, Emit>>& EmitWords() {
+  static const std::vector<std::pair<std::string, Emit>> words = {
+      {"qdq", Emit::kQdq}, {"nbits", Emit::kNBits}, {"qoperator", Emit::kQOperator}};
+  return words;
+}
+
 using FormatSetter = Status (*)(WeightFormat&, const std::string&);
 const std::vector<std::pair<std::string, FormatSetter>>& FormatSetters() {
   static const std::vector<std::pair<std::string, FormatSetter>> setters = {
@@ -86,6 +92,16 @@ Status SetTarget(QuantizeOptions& o, const std::string& word) {
   return OkStatus();
 }
 
+// "none", "dynamic" or a format of 8 or 16 bits.
+Status SetActivations(QuantizeOptions& o, const std::string& word) {
+  std::vector<std::pair<std::string, std::string>> names = {{"none", "none"}, {"dynamic", "dynamic"}};
+  for (const Format& f : AllFormats()) {
+    if (f.bits >= 8) names.emplace_back(f.name, f.name);
+  }
+  ASSIGN_OR_RETURN(o.activations, Choice("activations", word, names));
+  return OkStatus();
+}
+
 // Those of the format aside.
 const std::vector<std::pair<std::string, Setter>>& Setters() {
   using O = QuantizeOptions;
@@ -93,7 +109,7 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
   static const std::vector<std::pair<S, Setter>> setters = {
       {"emit",
        [](O& o, const S& v) -> Status {
-         ASSIGN_OR_RETURN(o.emit, Choice<Emit>("emit", v, {{"qdq", Emit::kQdq}, {"nbits", Emit::kNBits}}));
+         ASSIGN_OR_RETURN(o.emit, Choice<Emit>("emit", v, EmitWords()));
          return OkStatus();
        }},
       {"keep",
@@ -113,6 +129,12 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
                                                           {{"true", NonFinite::kClamp}, {"false", NonFinite::kError}}));
          return OkStatus();
        }},
+      {"activations", SetActivations},
+      {"io",
+       [](O& o, const S& v) -> Status {
+         ASSIGN_OR_RETURN(o.integer_io, Choice<bool>("io", v, {{"float", false}, {"integer", true}}));
+         return OkStatus();
+       }},
       {"target", SetTarget},
       {"skip", AddTo(&O::skip)},
       {"skip-op", AddTo(&O::skip_op)},
@@ -124,6 +146,13 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
 }
 
 }  // namespace
+
+std::string_view NameOf(Emit emit) {
+  for (const auto& [name, value] : EmitWords()) {
+    if (value == emit) return name;
+  }
+  return "";
+}
 
 std::string WeightRule::Label() const {
   const std::string what = !match.empty() ? fmt::format("'{}'", match) : op;

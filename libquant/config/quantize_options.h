@@ -13,7 +13,8 @@
 
 namespace quant {
 
-enum class Emit { kQdq, kNBits };
+enum class Emit { kQdq, kNBits, kQOperator };
+std::string_view NameOf(Emit emit);
 enum class Keep { kFloat, kHalf };
 
 // How one weight is stored.
@@ -39,6 +40,9 @@ struct WeightRule {
 struct QuantizeOptions {
   WeightFormat format;
   Emit emit = Emit::kQdq;
+  // "none": they stay float; a Format's name: codes at ranges known beforehand; "dynamic": codes at each run's range.
+  std::string activations = "none";
+  bool integer_io = false;   // the model's inputs and outputs are codes where they can be
   Keep keep = Keep::kFloat;  // type of the weights that are not quantized
   NonFinite non_finite = NonFinite::kError;
   int64_t accuracy_level = 4;           // of MatMulNBits
@@ -53,8 +57,8 @@ struct QuantizeOptions {
 };
 
 // Sets an option by the name and the words that flags and files share: "group-size", "channel". A key that holds a
-// list (skip, skip-op, only, include-op, gate) takes one entry more. UsageError naming the key and what it takes; unknown
-// keys too.
+// list (skip, skip-op, only, include-op, gate) takes one entry more. UsageError naming the key and what it takes;
+// unknown keys too.
 Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value);
 // The keys that SetQuantizeOption knows, and of these the ones that hold a list.
 const std::vector<std::string>& QuantizeOptionKeys();

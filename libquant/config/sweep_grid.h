@@ -1,5 +1,6 @@
-// What a sweep tries: formats x group sizes x schemes x sets of weights that stay float, from flags or a YAML file in the
-// quantizer's words. The axes hold lists, `skip-sets` maps names to patterns, all other keys hold for every configuration:
+// What a sweep tries: formats x group sizes x schemes x sets of weights that stay float, from flags or a YAML file in
+// the quantizer's words. The axes hold lists, `skip-sets` maps names to patterns, all other keys hold for every
+// configuration:
 //
 //   weights: [int4, int8]
 //   group-size: [32, 128, channel]

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libquant/base/status.h"
+#include "libquant/config/integer_rules.h"
 #include "libquant/ir/dtype.h"
 
 namespace quant {
@@ -41,6 +42,8 @@ struct Target {
   // "com.microsoft:Gelu"). The entry "" is for those of the default domain that are not named. Of operators without
   // an entry nothing is known.
   std::map<std::string, std::vector<DType>> types;
+  // What it runs in integers, and in which form.
+  IntegerRules integer;
 
   bool Runs(std::string_view domain, std::string_view op_type) const;
   // False where the target is known not to take this type of the operator.

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "libquant/config/built_in.h"
 #include "libquant/config/target.h"
 #include "libquant/config/yaml_text.h"
+#include "libquant/numerics/format.h"
 
 namespace quant {
 namespace {
@@ -15,9 +17,9 @@ class TargetReader {
   TargetReader(const YamlText& yaml, Target& target) : yaml_(yaml), target_(target) {}
 
   Status Read(const YAML::Node& root) {
-    const std::vector<std::string> keys = {"name",           "about",     "min-opset", "max-opset",  "negative-scales",
-                                           "dynamic-shapes", "float16",   "int4",      "falls-back", "runs",
-                                           "lacks",          "microsoft", "others",    "limits",     "types"};
+    const std::vector<std::string> keys = {
+        "name",       "about", "min-opset", "max-opset", "negative-scales", "dynamic-shapes", "float16", "int4",
+        "falls-back", "runs",  "lacks",     "microsoft", "others",          "limits",         "types",   "integer"};
     return yaml_.ForKeys(root, keys, [&](const std::string& key, const YAML::Node&, const YAML::Node& value) {
       return Entry(key, value);
     });
@@ -27,6 +29,7 @@ class TargetReader {
   Status Entry(const std::string& key, const YAML::Node& value) {
     if (key == "limits") return Limits(value);
     if (key == "types") return Types(value);
+    if (key == "integer") return Integer(value);
     if (std::vector<std::string>* list = ListOf(key)) {
       ASSIGN_OR_RETURN(*list, yaml_.Words(key, value));
       return OkStatus();
@@ -83,6 +86,33 @@ class TargetReader {
       }
     }
     return OkStatus();
+  }
+
+  Status Integer(const YAML::Node& map) {
+    IntegerRules& rules = target_.integer;
+    const std::map<std::string, std::vector<std::string>*> lists = {{"activations", &rules.activations},
+                                                                    {"weights", &rules.weights},
+                                                                    {"kernels", &rules.kernels},
+                                                                    {"float-outputs", &rules.float_outputs},
+                                                                    {"moves", &rules.moves}};
+    const std::map<std::string, bool*> flags = {{"zero-points", &rules.zero_points},
+                                                {"channel-scales", &rules.channel_scales},
+                                                {"integer-bias", &rules.integer_bias}};
+    std::vector<std::string> keys;
+    for (const auto& list : lists) keys.push_back(list.first);
+    for (const auto& flag : flags) keys.push_back(flag.first);
+    return yaml_.ForKeys(map, keys, [&](const std::string& key, const auto&, const YAML::Node& value) -> Status {
+      if (const auto flag = flags.find(key); flag != flags.end()) {
+        ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
+        return Flag(key, value, word, *flag->second);
+      }
+      ASSIGN_OR_RETURN(*lists.at(key), yaml_.Words(key, value));
+      if (key != "activations" && key != "weights") return OkStatus();
+      for (const std::string& format : *lists.at(key)) {
+        if (FindFormat(format) == nullptr) return UsageError("{}: there is no format {}", yaml_.Place(value), format);
+      }
+      return OkStatus();
+    });
   }
 
   Status ElementTypes(const YAML::Node& node, std::vector<DType>& out) const {

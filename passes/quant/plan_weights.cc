@@ -47,8 +47,8 @@ Status CheckFormat(const WeightFormat& format, const QuantizeOptions& options) {
 Status CheckOptions(const QuantizeOptions& options) {
   if (FindFormat(options.format.weights) == nullptr)
     return UsageError("--weights {}: unknown format", options.format.weights);
-  if (options.emit == Emit::kQdq && options.accuracy_level_set) {
-    return UsageError("--accuracy-level is an attribute of MatMulNBits and has no effect with --emit qdq");
+  if (options.emit != Emit::kNBits && options.accuracy_level_set) {
+    return UsageError("--accuracy-level is an attribute of MatMulNBits and has no effect with --emit {}", NameOf(options.emit));
   }
   if (options.accuracy_level < 0 || options.accuracy_level > 4) {
     return UsageError("--accuracy-level {}: give 0 to 4", options.accuracy_level);

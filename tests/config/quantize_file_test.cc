@@ -67,7 +67,7 @@ include-op: LSTM
 }
 
 TEST_CASE("the keys that are known are those that a file can set") {
-  CHECK(QuantizeOptionKeys().size() == 14);
+  CHECK(QuantizeOptionKeys().size() == 16);
   CHECK(FormatOptionKeys() == Words{"weights", "group-size", "scheme", "scale-type"});
   Words lists;
   for (const std::string& key : QuantizeOptionKeys()) {
@@ -192,7 +192,7 @@ TEST_CASE("a value that the flag would not take is an error that says what it ta
   }
   CHECK(ErrorOf("scheme: both") == "f.yaml:1:1: scheme takes one of symmetric, asymmetric, not 'both'");
   CHECK(ErrorOf("scale-type: bf16") == "f.yaml:1:1: scale-type takes one of fp32, fp16, not 'bf16'");
-  CHECK(ErrorOf("emit: QDQ") == "f.yaml:1:1: emit takes one of qdq, nbits, not 'QDQ'");
+  CHECK(ErrorOf("emit: QDQ") == "f.yaml:1:1: emit takes one of qdq, nbits, qoperator, not 'QDQ'");
   CHECK(ErrorOf("keep: int8") == "f.yaml:1:1: keep takes one of fp32, fp16, not 'int8'");
   for (const char* bad : {"5", "-1", "4.0", "four"}) {
     CHECK(Has(ErrorOf(std::string("accuracy-level: ") + bad),
@@ -321,7 +321,7 @@ TEST_CASE("a file is named in errors by its path") {
   QuantizeOptions options;
   const Status status = ReadQuantizeFile(file.path, options);
   CHECK(ExitCode(status) == 2);
-  CHECK(Message(status) == file.path + ":3:1: emit takes one of qdq, nbits, not 'onnx'");
+  CHECK(Message(status) == file.path + ":3:1: emit takes one of qdq, nbits, qoperator, not 'onnx'");
 }
 
 TEST_CASE("a file that is missing, a folder, or too long is a data error") {
