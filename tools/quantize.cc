@@ -12,6 +12,7 @@
 #include "tools/auto_args.h"
 #include "tools/auto_report.h"
 #include "tools/gate_args.h"
+#include "tools/integer_args.h"
 #include "tools/output_args.h"
 #include "tools/progress.h"
 #include "tools/quantize_report.h"
@@ -77,9 +78,9 @@ class QuantizeTool : public Tool {
                "values along the reduction axis that share a scale: a number, channel or tensor; default 32");
     args.Choice("--scheme", {"symmetric", "asymmetric"}, &words_["scheme"],
                 "whether there are zero points; default symmetric");
-    args.Choice("--emit", {"qdq", "nbits"}, &words_["emit"],
-                "DequantizeLinear nodes that every runtime knows (the default), or com.microsoft MatMulNBits and "
-                "GatherBlockQuantized");
+    args.Choice("--emit", {"qdq", "nbits", "qoperator"}, &words_["emit"],
+                "DequantizeLinear nodes that every runtime knows (the default); com.microsoft MatMulNBits and "
+                "GatherBlockQuantized; with --activations, QLinearConv, QLinearMatMul and their like");
     args.Choice("--scale-type", {"fp32", "fp16"}, &words_["scale-type"],
                 "type of the scales; default the activation's");
     args.Choice("--keep", {"fp32", "fp16"}, &words_["keep"],
@@ -88,6 +89,7 @@ class QuantizeTool : public Tool {
     args.Choice("--target", TargetNames(), &words_["target"],
                 "runtime the model is for; default portable, with positive scales only");
     args.Flag("--clamp-non-finite", &clamp_, "take NaN as 0 and infinities as the largest value, instead of failing");
+    integer_.Declare(args, words_);
     args.Group("Which weights");
     args.Value("--config", "FILE", &config_, "options and rules for single weights, in YAML");
     args.Value("--skip", "PATTERN", &lists_["skip"], "leave these float; may be repeated");
@@ -117,6 +119,7 @@ class QuantizeTool : public Tool {
       options_ = choice->options;
     }
     const auto sources = model.sources;
+    RETURN_IF_ERROR(integer_.Prepare(model, options_));
     QuantizeReport report;
     report.model = path_;
     report.output = output_.path();
@@ -124,6 +127,7 @@ class QuantizeTool : public Tool {
     report.source_bytes = SourceBytes(model);
     ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
     if (choice) auto_.NameIn(report.plan);
+    RETURN_IF_ERROR(integer_.FindRanges(path_, model, report.plan, options_, common_.quiet(), plan_only_));
     report.estimated_bytes = EstimateBytes(model, report.plan, options_);
     report.opset_before = model.OpsetOf("");
     const Status verdict = choice ? auto_.Verdict(*choice) : OkStatus();
@@ -164,6 +168,8 @@ class QuantizeTool : public Tool {
       for (const std::string& word : words) RETURN_IF_ERROR(SetFlag(key, word));
     }
     if (clamp_) options_.non_finite = NonFinite::kClamp;
+    if (const Status status = CompleteOptions(options_); !status.ok()) return status;
+    RETURN_IF_ERROR(integer_.Check(args, options_, auto_.given()));
     if (min_coverage_ && (*min_coverage_ < 0 || *min_coverage_ > 1)) {
       return UsageError("--min-coverage takes a part of all weights, 0 to 1");
     }
@@ -206,8 +212,9 @@ class QuantizeTool : public Tool {
     return choice;
   }
 
-  Status Write(Model& model, QuantizeReport& report) const {
-    RETURN_IF_ERROR(ApplyPlan(model, options_, report.plan));
+  Status Write(Model& model, QuantizeReport& report) {
+    RETURN_IF_ERROR(integer_.used() ? integer_.Apply(model, options_, report.plan)
+                                    : ApplyPlan(model, options_, report.plan));
     report.opset_after = model.OpsetOf("");
     StatusOr<WriteResult> written = output_.Write(model, "quantizing", common_.quiet());
     if (!written.ok()) return WithAdvice(written.status());
@@ -242,6 +249,7 @@ class QuantizeTool : public Tool {
     out.config = args.Resolved();
     report.AddTo(out);
     if (choice) AddChoice(*choice, out);
+    if (integer_.used()) integer_.AddTo(out);
     if (diff) {
       out.data.Set("diff", DiffJson(*diff).Set("source", samples_.Describe()));
       AddDiff(*diff, out);
@@ -279,6 +287,7 @@ class QuantizeTool : public Tool {
   bool clamp_ = false;
   std::optional<double> min_coverage_;
   AutoArgs auto_;
+  IntegerArgs integer_;
   std::optional<std::string> labels_;
   GateArgs gates_;
   SampleArgs samples_;

@@ -160,10 +160,40 @@ std::string WeightRule::Label() const {
 }
 
 Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value) {
+  options.given.emplace(key);
   for (const auto& [name, set] : Setters()) {
     if (name == key) return set(options, value);
   }
   return SetFormatOption(options.format, key, value);
+}
+
+Status CompleteOptions(QuantizeOptions& options) {
+  const IntegerRules& rules = options.target.integer;
+  if (options.activations == "none") {
+    if (options.emit == Emit::kQOperator) return UsageError("emit qoperator needs integer activations (activations)");
+    if (options.integer_io) return UsageError("io integer needs integer activations (activations)");
+    return OkStatus();
+  }
+  if (!rules.any()) return UsageError("{} runs nothing in integers", options.target.name);
+  if (options.emit == Emit::kNBits) return UsageError("emit nbits keeps activations float: it does not go with activations");
+  if (!options.given.contains("weights")) options.format.weights = rules.weights.front();
+  const auto& taken = rules.weights;
+  if (std::find(taken.begin(), taken.end(), options.format.weights) == taken.end()) {
+    return UsageError("with integer activations {} takes weights as {}, not {}", options.target.name,
+                      fmt::join(taken, ", "), options.format.weights);
+  }
+  if (!options.given.contains("group-size")) {
+    options.format.granularity = rules.channel_scales ? Granularity::kChannel : Granularity::kTensor;
+  }
+  if (options.format.granularity == Granularity::kGroup ||
+      (options.format.granularity == Granularity::kChannel && !rules.channel_scales)) {
+    return UsageError("with integer activations {} takes group-size {}", options.target.name,
+                      rules.channel_scales ? "channel or tensor" : "tensor");
+  }
+  if (options.format.scheme != Scheme::kSymmetric) {
+    return UsageError("weights beside integer activations are symmetric: scheme asymmetric is not taken");
+  }
+  return OkStatus();
 }
 
 Status SetFormatOption(WeightFormat& format, std::string_view key, const std::string& value) {

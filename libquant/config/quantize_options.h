@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,12 +55,16 @@ struct QuantizeOptions {
   std::vector<std::string> gate;        // what the result must hold to: not looked at here
   std::vector<WeightRule> rules;
   Target target;
+  std::set<std::string, std::less<>> given;  // keys that SetQuantizeOption was called with
 };
 
 // Sets an option by the name and the words that flags and files share: "group-size", "channel". A key that holds a
 // list (skip, skip-op, only, include-op, gate) takes one entry more. UsageError naming the key and what it takes;
 // unknown keys too.
 Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value);
+// Fills in what was not given and follows from what was: integer activations want weights of 8 bits in the target's
+// preferred format, a scale for each channel. UsageError for what has no effect or does not go together.
+Status CompleteOptions(QuantizeOptions& options);
 // The keys that SetQuantizeOption knows, and of these the ones that hold a list.
 const std::vector<std::string>& QuantizeOptionKeys();
 bool HoldsList(std::string_view key);

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "libquant/base/status.h"
 #include "libquant/ir/dtype.h"
@@ -29,6 +31,8 @@ struct QuantSpec {
   // 4-bit symmetric: also try max-magnitude / -8 and keep the scale with the smaller squared error.
   bool allow_negative_scales = false;
   NonFinite non_finite = NonFinite::kError;
+  // Symmetric, kTensor and kChannel only: no scale is smaller than that of its channel here. Null: none is given.
+  std::shared_ptr<const std::vector<float>> least_scales = nullptr;
 };
 
 struct ScaleZero {

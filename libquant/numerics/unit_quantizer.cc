@@ -93,6 +93,11 @@ Status UnitQuantizer::ChooseGranule(const WeightUnit& unit, int64_t index) {
     run_.overflow = true;
     return OkStatus();
   }
+  if (const auto& least = plan_.spec.least_scales) {
+    for (int64_t c = 0; c < n; ++c) {
+      scale_[at + c] = std::max(scale_[at + c], (*least)[static_cast<size_t>(unit.c + c)]);
+    }
+  }
   return plan_.rule.try_negative ? PreferNegative(unit, k, k_end, at) : OkStatus();
 }
 

@@ -40,6 +40,8 @@ class WeightProducer : public TensorProducer {
   WeightProducer(WeightPlan plan, Tensor source) : plan_(std::move(plan)), source_(std::move(source)) {}
   int output_count() const override { return plan_.zero_points ? 3 : 2; }
   Status Produce(std::span<ByteSink* const> sinks) const override;
+  const WeightPlan& plan() const { return plan_; }
+  const Tensor& source() const { return source_; }
 
  private:
   Status ChooseForTensor(WeightRun& run) const;
@@ -163,6 +165,7 @@ Status WeightProducer::ChooseForTensor(WeightRun& run) const {
   range.TakeInfinitiesAsLargest();
   ScaleZero sz;
   if (!ChooseScales(plan_.rule, 1, &range.min, &range.max, &sz.scale, &sz.zero_point)) return OverflowError();
+  if (plan_.spec.least_scales) sz.scale = std::max(sz.scale, plan_.spec.least_scales->front());
   if (plan_.rule.try_negative) {
     float negative;
     ChooseNegativeScales(plan_.rule, 1, &range.min, &range.max, &negative);
@@ -184,21 +187,35 @@ Status WeightProducer::WriteForTensor(ScaleZero sz, std::span<ByteSink* const> s
   return sinks[2]->Write(0, std::span(&zero, 1));
 }
 
-}  // namespace
-
-StatusOr<QuantizedWeight> QuantizeWeight(const std::string& name, const Tensor& source, const MatrixView& view,
-                                         const QuantSpec& spec, CodeLayout layout) {
-  ASSIGN_OR_RETURN(WeightPlan plan, PlanWeight(name, source, view, spec, layout));
+// The deferred tensors of a plan.
+QuantizedWeight Outputs(WeightPlan plan, const Tensor& source) {
   const auto producer = std::make_shared<WeightProducer>(plan, source);
   QuantizedWeight out;
   out.codes = Tensor::FromProducer(plan.code_dtype, plan.code_dims, {producer, 0});
-  out.scales = Tensor::FromProducer(spec.scale_dtype, plan.scale_dims, {producer, 1});
+  out.scales = Tensor::FromProducer(plan.spec.scale_dtype, plan.scale_dims, {producer, 1});
   out.bits = (out.codes.byte_size() + out.scales.byte_size()) * 8;
   if (plan.zero_points) {
     out.zero_points = Tensor::FromProducer(plan.zero_dtype, plan.zero_dims, {producer, 2});
     out.bits += out.zero_points->byte_size() * 8;
   }
   return out;
+}
+
+}  // namespace
+
+StatusOr<QuantizedWeight> QuantizeWeight(const std::string& name, const Tensor& source, const MatrixView& view,
+                                         const QuantSpec& spec, CodeLayout layout) {
+  ASSIGN_OR_RETURN(WeightPlan plan, PlanWeight(name, source, view, spec, layout));
+  return Outputs(std::move(plan), source);
+}
+
+StatusOr<QuantizedWeight> WithLeastScales(const Tensor& codes, std::vector<float> least) {
+  const Deferred* deferred = codes.deferred();
+  const auto* producer = deferred == nullptr ? nullptr : dynamic_cast<const WeightProducer*>(deferred->producer.get());
+  if (producer == nullptr) return BugError("{} are no codes of a weight to be quantized", Describe(codes));
+  WeightPlan plan = producer->plan();
+  plan.spec.least_scales = std::make_shared<const std::vector<float>>(std::move(least));
+  return Outputs(std::move(plan), producer->source());
 }
 
 }  // namespace quant

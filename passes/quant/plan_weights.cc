@@ -3,6 +3,7 @@
 #include "passes/quant/float_guard.h"
 #include "passes/quant/weight_form.h"
 #include "passes/quant/weight_inventory.h"
+#include "passes/quant/static_quant.h"
 #include "passes/quant/weight_quant.h"
 #include "passes/quant/weight_rules.h"
 
@@ -44,6 +45,22 @@ Status CheckFormat(const WeightFormat& format, const QuantizeOptions& options) {
   return OkStatus();
 }
 
+// Why the weight stays float although activations become codes; empty when it does not.
+std::string WhyNotInteger(const Graph& graph, int function, const WeightSite& site, const QuantizeOptions& options) {
+  if (!IsStatic(options)) return "";
+  for (const WeightReader& reader : site.readers) {
+    const Node& node = graph.node(reader.node);
+    const bool asked = std::find(options.include_op.begin(), options.include_op.end(), node.op_type) != options.include_op.end();
+    if (asked) continue;
+    if (!options.target.integer.HasKernel(node.op_type)) {
+      return fmt::format("{} does not run {} in integers", options.target.name, node.op_type);
+    }
+    if (function >= 0 || node.region != kMainRegion) return "in a body or a function, where activations stay float";
+    if (reader.dtype != DType::kFloat) return fmt::format("its reader computes in {}", NameOf(reader.dtype));
+  }
+  return "";
+}
+
 Status CheckOptions(const QuantizeOptions& options) {
   if (FindFormat(options.format.weights) == nullptr)
     return UsageError("--weights {}: unknown format", options.format.weights);
@@ -74,6 +91,11 @@ WeightVerdict Describe(const Model& model, int function, const WeightSite& site)
 Status Decide(const Graph& graph, int64_t ir_version, const WeightSite& site, const QuantizeOptions& options,
               WeightRules& rules, WeightVerdict& verdict) {
   RETURN_IF_ERROR(CheckFormat(verdict.format, options));
+  verdict.reason = WhyNotInteger(graph, verdict.function, site, options);
+  if (!verdict.reason.empty()) {
+    verdict.kind = VerdictKind::kUnsupported;
+    return OkStatus();
+  }
   auto answer = ChooseForms(graph, site, verdict.format, options);
   if (auto* reason = std::get_if<std::string>(&answer)) {
     verdict.kind = VerdictKind::kUnsupported;

@@ -1,0 +1,132 @@
+#include "tools/integer_args.h"
+
+#include <algorithm>
+
+#include "libquant/data/samples.h"
+#include "libquant/exec/session.h"
+#include "libquant/model/tensor_file.h"
+#include "libquant/numerics/format.h"
+#include "tools/argument_groups.h"
+#include "tools/progress.h"
+
+namespace quant {
+namespace {
+
+std::vector<std::string> ActivationWords() {
+  std::vector<std::string> words = {"none", "dynamic"};
+  for (const Format& format : AllFormats()) {
+    if (format.bits >= 8) words.emplace_back(format.name);
+  }
+  return words;
+}
+
+}  // namespace
+
+void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words) {
+  args.Group("Activations");
+  args.Choice("--activations", ActivationWords(), &words["activations"],
+              "what runs in integers reads codes: of this format, at ranges measured on --calib, or dynamic, at the range "
+              "of each run; default none: activations stay float. Weights are then of 8 bits, by channel");
+  args.Value("--calib", "SAMPLES", &calib_,
+             "samples to measure ranges on, as --data takes them, random:N, or a file of ranges written by "
+             "`nibble calibrate`");
+  args.Choice("--io", {"float", "integer"}, &words["io"],
+              "type of the model's inputs and outputs where codes are read or made; default float");
+  args.Flag("--no-fuse", &no_fuse_, "quantize the graph as it is, without running the default passes first");
+}
+
+Status IntegerArgs::Check(const Args& args, const QuantizeOptions& options, bool auto_given) {
+  used_ = IsStatic(options);
+  if (!used_) {
+    for (const char* option : {"--calib", "--no-fuse"}) {
+      if (args.Given(option)) return UsageError("{} has no effect without --activations FORMAT", option);
+    }
+    return OkStatus();
+  }
+  if (auto_given) return UsageError("--auto and --budget choose formats of weights: they don't go with --activations");
+  return OkStatus();
+}
+
+Status IntegerArgs::Prepare(Model& model, const QuantizeOptions& options) const {
+  return used_ ? PrepareForIntegers(model, options, !no_fuse_) : OkStatus();
+}
+
+Status IntegerArgs::FindRanges(const std::string& path, const Model& model, const QuantizePlan& weights,
+                               const QuantizeOptions& options, bool quiet, bool plan_only) {
+  if (!used_) return OkStatus();
+  ASSIGN_OR_RETURN(plan_, PlanIntegers(model, weights, options));
+  const auto add = [&](NodeId id, std::string verdict, std::string reason) {
+    row_of_[id] = rows_.size();
+    rows_.push_back({std::move(verdict), model.graph.NodeLabel(id), model.graph.node(id).op_type, std::move(reason)});
+  };
+  for (const IntegerNode& n : plan_.nodes) add(n.node, "integer", n.float_output ? "float output" : "");
+  for (const FloatNode& n : plan_.left) add(n.node, "float", n.reason);
+  if (plan_only) return OkStatus();
+  if (!calib_) {
+    return UsageError("--calib is missing: samples to measure the ranges of {} activations on", options.activations);
+  }
+  (void)path;
+  std::unique_ptr<SampleSource> source;
+  if (calib_->starts_with("random:")) {
+    source = RandomSamples(std::stoll(calib_->substr(7)), 0, RequiredInputs(model));
+  } else {
+    ASSIGN_OR_RETURN(source, OpenSamples(*calib_, RequiredInputs(model), nullptr));
+  }
+  ASSIGN_OR_RETURN(auto session, Session::Create(model));
+  std::map<std::string, RangeStats> stats;
+  for (const RangeWanted& w : RangesWanted(model, plan_)) stats[w.name];
+  RunHooks hooks;
+  hooks.chosen = [&](const std::string& name) { return stats.contains(name); };
+  hooks.probe = [&](const std::string& name, const Tensor& t) {
+    stats[name].Add(t.data<float>());
+    ValueRange& r = ranges_[name];
+    r.min = stats[name].min;
+    r.max = stats[name].max;
+    return OkStatus();
+  };
+  Progress progress("calibrating", quiet);
+  for (int64_t i = 0; i < source->count(); ++i) {
+    ASSIGN_OR_RETURN(const NamedTensors feeds, source->Load(i));
+    for (const auto& [name, t] : feeds) {
+      if (stats.contains(name)) RETURN_IF_ERROR(hooks.probe(name, t));
+    }
+    RETURN_IF_ERROR(session->Run(feeds, hooks).status());
+    progress.Update(i + 1, source->count());
+  }
+  return OkStatus();
+}
+
+Status IntegerArgs::Apply(Model& model, const QuantizeOptions& options, QuantizePlan& weights) {
+  ASSIGN_OR_RETURN(placed_, ApplyIntegers(model, options, weights, plan_, ranges_));
+  for (const BiasNote& note : placed_.notes) {
+    const auto found = row_of_.find(note.node);
+    if (found == row_of_.end()) continue;
+    std::string& reason = rows_[found->second].reason;
+    reason += (reason.empty() ? "" : "; ") + note.text;
+  }
+  return OkStatus();
+}
+
+void IntegerArgs::AddTo(Report& report) const {
+  ReportSection section{"Nodes", {}, true};
+  ReportTable table{{"runs in", "node", "operator", "note"}, {}};
+  Json json = Json::Array();
+  int64_t integer = 0, heavy = 0;
+  for (const Row& row : rows_) {
+    table.rows.push_back({row.verdict, row.node, row.op_type, row.reason});
+    json.Append(Json::Object()
+                    .Set("node", row.node)
+                    .Set("op_type", row.op_type)
+                    .Set("runs_in", row.verdict)
+                    .Set("note", row.reason));
+    integer += row.verdict == "integer";
+  }
+  (void)heavy;
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+  section.blocks.emplace_back(fmt::format("{} of {} nodes run in integers; {} values are quantized, {} Relu and Clip absorbed",
+                                          integer, rows_.size(), plan_.quantized.size(), placed_.absorbed));
+  report.sections.push_back(std::move(section));
+  report.data.Set("integer_nodes", json);
+}
+
+}  // namespace quant
