@@ -8,7 +8,7 @@ namespace quant {
 namespace {
 
 // Inputs of a Concat whose ranges differ by more have parameters of their own, where the target can do with that.
-constexpr float kAlikeRanges = 4;
+constexpr float kAlikeRanges = 1.2F;
 
 // Sets of values, merged one by one.
 class Groups {

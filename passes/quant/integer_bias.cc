@@ -102,7 +102,8 @@ class BiasQuantizer {
       if (now == before_[dequantize]) continue;
       const Node& node = graph_.node(dequantize);
       ASSIGN_OR_RETURN(const QuantizedWeight weight, WithLeastScales(*graph_.value(node.inputs[0]).constant, now));
-      graph_.value(node.inputs[0]).constant = weight.codes;
+      const Dims dims = graph_.value(node.inputs[0]).constant->dims();  // those of the kernel
+      graph_.value(node.inputs[0]).constant = weight.codes.Reshaped(dims);
       graph_.value(node.inputs[1]).constant = weight.scales;
       if (node.inputs.size() > 2) graph_.value(node.inputs[2]).constant = weight.zero_points;
       before_[dequantize] = now;
