@@ -24,9 +24,10 @@ std::vector<std::string> ActivationWords() {
 
 void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words) {
   args.Group("Activations");
-  args.Choice("--activations", ActivationWords(), &words["activations"],
-              "what runs in integers reads codes: of this format, at ranges measured on --calib, or dynamic, at the range "
-              "of each run; default none: activations stay float. Weights are then of 8 bits, by channel");
+  args.Choice(
+      "--activations", ActivationWords(), &words["activations"],
+      "what runs in integers reads codes: of this format, at ranges measured on --calib, or dynamic, at the range "
+      "of each run; default none: activations stay float. Weights are then of 8 bits, by channel");
   args.Value("--calib", "SAMPLES", &calib_,
              "samples to measure ranges on, as --data takes them, random:N, or a file of ranges written by "
              "`nibble calibrate`");
@@ -123,8 +124,9 @@ void IntegerArgs::AddTo(Report& report) const {
   }
   (void)heavy;
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
-  section.blocks.emplace_back(fmt::format("{} of {} nodes run in integers; {} values are quantized, {} Relu and Clip absorbed",
-                                          integer, rows_.size(), plan_.quantized.size(), placed_.absorbed));
+  section.blocks.emplace_back(
+      fmt::format("{} of {} nodes run in integers; {} values are quantized, {} Relu and Clip absorbed", integer,
+                  rows_.size(), plan_.quantized.size(), placed_.absorbed));
   report.sections.push_back(std::move(section));
   report.data.Set("integer_nodes", json);
 }

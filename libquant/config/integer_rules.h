@@ -2,6 +2,7 @@
 // `integer`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@ struct IntegerRules {
   // A weight in an unsigned format has its zero point in the middle, a signed one at 0.
   std::vector<std::string> activations;
   std::vector<std::string> weights;
+  // Codes of signed weights reach from minus this to this; 0: as far as the format goes.
+  int32_t most_signed_code = 0;
   bool zero_points = true;     // activations may have zero points other than the middle of the format
   bool channel_scales = true;  // a weight may have a scale for each output channel
   bool integer_bias = true;    // a bias is int32 at the product of the scales; else it stays float

@@ -175,7 +175,8 @@ Status CompleteOptions(QuantizeOptions& options) {
     return OkStatus();
   }
   if (!rules.any()) return UsageError("{} runs nothing in integers", options.target.name);
-  if (options.emit == Emit::kNBits) return UsageError("emit nbits keeps activations float: it does not go with activations");
+  if (options.emit == Emit::kNBits)
+    return UsageError("emit nbits keeps activations float: it does not go with activations");
   if (!options.given.contains("weights")) options.format.weights = rules.weights.front();
   const auto& taken = rules.weights;
   if (std::find(taken.begin(), taken.end(), options.format.weights) == taken.end()) {

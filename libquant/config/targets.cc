@@ -101,10 +101,15 @@ class TargetReader {
     std::vector<std::string> keys;
     for (const auto& list : lists) keys.push_back(list.first);
     for (const auto& flag : flags) keys.push_back(flag.first);
+    keys.emplace_back("most-signed-code");
     return yaml_.ForKeys(map, keys, [&](const std::string& key, const auto&, const YAML::Node& value) -> Status {
       if (const auto flag = flags.find(key); flag != flags.end()) {
         ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
         return Flag(key, value, word, *flag->second);
+      }
+      if (key == "most-signed-code") {
+        ASSIGN_OR_RETURN(const std::string word, yaml_.Scalar(key, value));
+        return Number(key, value, word, rules.most_signed_code);
       }
       ASSIGN_OR_RETURN(*lists.at(key), yaml_.Words(key, value));
       if (key != "activations" && key != "weights") return OkStatus();
@@ -130,7 +135,8 @@ class TargetReader {
     return OkStatus();
   }
 
-  Status Number(const std::string& key, const YAML::Node& node, const std::string& word, int64_t& out) const {
+  template <typename Int>
+  Status Number(const std::string& key, const YAML::Node& node, const std::string& word, Int& out) const {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
     if (error == std::errc() && end == word.data() + word.size() && out >= 1) return OkStatus();
     return UsageError("{}: {} takes a number of 1 or more", yaml_.Place(node), key);

@@ -31,6 +31,8 @@ struct QuantSpec {
   // 4-bit symmetric: also try max-magnitude / -8 and keep the scale with the smaller squared error.
   bool allow_negative_scales = false;
   NonFinite non_finite = NonFinite::kError;
+  // Symmetric only: codes reach from -most_code to most_code about the zero point; 0: as far as the format goes.
+  int32_t most_code = 0;
   // Symmetric, kTensor and kChannel only: no scale is smaller than that of its channel here. Null: none is given.
   std::shared_ptr<const std::vector<float>> least_scales = nullptr;
 };

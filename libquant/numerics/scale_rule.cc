@@ -115,6 +115,11 @@ ScaleRule RuleOf(const QuantSpec& spec) {
     rule.positive_levels = as_signed.qmax;
     rule.negative_levels = four_bits ? -as_signed.qmin : as_signed.qmax;
     if (!four_bits) ++rule.qmin;
+    if (spec.most_code > 0) {
+      rule.positive_levels = rule.negative_levels = spec.most_code;
+      rule.qmin = rule.zero_point - spec.most_code;
+      rule.qmax = rule.zero_point + spec.most_code;
+    }
   }
   return rule;
 }

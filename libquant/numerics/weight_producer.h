@@ -51,8 +51,8 @@ struct QuantizedWeight {
 StatusOr<QuantizedWeight> QuantizeWeight(const std::string& name, const Tensor& source, const MatrixView& view,
                                          const QuantSpec& spec, CodeLayout layout);
 
-// The same weight again, of codes made by QuantizeWeight that nothing has asked for yet, with no channel's scale (for one
-// scale in all: `least` has one element) smaller than given.
+// The same weight again, of codes made by QuantizeWeight that nothing has asked for yet, with no channel's scale (for
+// one scale in all: `least` has one element) smaller than given.
 StatusOr<QuantizedWeight> WithLeastScales(const Tensor& codes, std::vector<float> least);
 
 }  // namespace quant

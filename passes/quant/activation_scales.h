@@ -1,6 +1,6 @@
-// Scales and zero points of a plan's quantized values: one set for all values that must share it. What a node only moves
-// or picks has the parameters of what it reads. So have the inputs and the output of a Concat, where the target wants that
-// or where it costs little, as the integer Concat is then a plain copy.
+// Scales and zero points of a plan's quantized values: one set for all values that must share it. What a node only
+// moves or picks has the parameters of what it reads. So have the inputs and the output of a Concat, where the target
+// wants that or where it costs little, as the integer Concat is then a plain copy.
 #pragma once
 
 #include <map>

@@ -87,15 +87,16 @@ class BiasQuantizer {
       int widened = 0;
       for (size_t c = 0; c < bias.size(); ++c) {
         const double needed = std::fabs(static_cast<double>(bias[c])) / (site.input_scale * kMostCode);
-        if (!std::isfinite(needed)) return DataError("the bias of {} holds NaN or infinity", graph_.NodeLabel(site.node));
+        if (!std::isfinite(needed))
+          return DataError("the bias of {} holds NaN or infinity", graph_.NodeLabel(site.node));
         float& scale = now[now.size() == 1 ? 0 : c];
         if (needed <= scale) continue;
         scale = std::nextafter(static_cast<float>(needed), std::numeric_limits<float>::infinity());
         ++widened;
       }
       if (widened > 0) {
-        notes_.push_back({site.node, fmt::format("scales of {} {} were widened, so that the bias fits into int32", widened,
-                                                 widened == 1 ? "channel" : "channels")});
+        notes_.push_back({site.node, fmt::format("scales of {} {} were widened, so that the bias fits into int32",
+                                                 widened, widened == 1 ? "channel" : "channels")});
       }
     }
     for (auto& [dequantize, now] : least) {

@@ -71,8 +71,9 @@ class Planner {
       reason = "it does not compute in float32";
     } else if (IsConstant(node.inputs[static_cast<size_t>(role.activation)])) {
       reason = "its data is constant";
-    } else if (node.op_type == "Gemm" && (node.attributes.Float("alpha", 1) != 1 || node.attributes.Float("beta", 1) != 1 ||
-                                          node.attributes.Int("transA", 0) != 0)) {
+    } else if (node.op_type == "Gemm" &&
+               (node.attributes.Float("alpha", 1) != 1 || node.attributes.Float("beta", 1) != 1 ||
+                node.attributes.Int("transA", 0) != 0)) {
       reason = "Gemm with transA, alpha or beta";
     }
     if (!reason.empty()) {

@@ -46,7 +46,11 @@ bool SaturatesWithin(const Format& format, ScaleZero sz, std::pair<double, doubl
 class Placer {
  public:
   Placer(Model& model, const IntegerPlan& plan, const QuantizeOptions& options, const ActivationScales& scales)
-      : graph_(model.graph), plan_(plan), options_(options), scales_(scales), format_(*FindFormat(options.activations)),
+      : graph_(model.graph),
+        plan_(plan),
+        options_(options),
+        scales_(scales),
+        format_(*FindFormat(options.activations)),
         as_codes_(plan.as_codes.begin(), plan.as_codes.end()) {
     for (size_t i = 0; i < graph_.main().nodes.size(); ++i) place_[graph_.main().nodes[i]] = i;
     for (const IntegerNode& n : plan.nodes) {
@@ -77,8 +81,8 @@ class Placer {
     const auto bounds = BoundsOf(graph_, clamp);
     const ScaleZero sz = scales_.at(n.made);
     if (!bounds || !SaturatesWithin(format_, sz, *bounds)) {
-      placed_.notes.push_back({n.node, fmt::format("{} behind it stays: its quantizer does not saturate where it does",
-                                                   clamp.op_type)});
+      placed_.notes.push_back(
+          {n.node, fmt::format("{} behind it stays: its quantizer does not saturate where it does", clamp.op_type)});
       return OkStatus();
     }
     // The node makes the clamp's value itself.

@@ -1,10 +1,12 @@
 // Puts QuantizeLinear and DequantizeLinear where a plan wants codes:
 //
 //   Conv -> y -> ...          =>   Conv -> QuantizeLinear -> DequantizeLinear -> y -> ...
-//   LayerNorm -> y -> MatMul  =>   LayerNorm -> y -> QuantizeLinear -> DequantizeLinear -> MatMul    (others still read y)
+//   LayerNorm -> y -> MatMul  =>   LayerNorm -> y -> QuantizeLinear -> DequantizeLinear -> MatMul    (others still read
+//   y)
 //
-// one pair a value, however many read it. A Relu or Clip behind an integer node goes when its output's quantizer saturates
-// where it does: code(lower bound) <= lowest code, and the same above. Biases become int32 where the target takes them.
+// one pair a value, however many read it. A Relu or Clip behind an integer node goes when its output's quantizer
+// saturates where it does: code(lower bound) <= lowest code, and the same above. Biases become int32 where the target
+// takes them.
 #pragma once
 
 #include <string>

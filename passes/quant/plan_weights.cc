@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "passes/quant/float_guard.h"
+#include "passes/quant/static_quant.h"
 #include "passes/quant/weight_form.h"
 #include "passes/quant/weight_inventory.h"
-#include "passes/quant/static_quant.h"
 #include "passes/quant/weight_quant.h"
 #include "passes/quant/weight_rules.h"
 
@@ -50,7 +50,8 @@ std::string WhyNotInteger(const Graph& graph, int function, const WeightSite& si
   if (!IsStatic(options)) return "";
   for (const WeightReader& reader : site.readers) {
     const Node& node = graph.node(reader.node);
-    const bool asked = std::find(options.include_op.begin(), options.include_op.end(), node.op_type) != options.include_op.end();
+    const bool asked =
+        std::find(options.include_op.begin(), options.include_op.end(), node.op_type) != options.include_op.end();
     if (asked) continue;
     if (!options.target.integer.HasKernel(node.op_type)) {
       return fmt::format("{} does not run {} in integers", options.target.name, node.op_type);
@@ -65,7 +66,8 @@ Status CheckOptions(const QuantizeOptions& options) {
   if (FindFormat(options.format.weights) == nullptr)
     return UsageError("--weights {}: unknown format", options.format.weights);
   if (options.emit != Emit::kNBits && options.accuracy_level_set) {
-    return UsageError("--accuracy-level is an attribute of MatMulNBits and has no effect with --emit {}", NameOf(options.emit));
+    return UsageError("--accuracy-level is an attribute of MatMulNBits and has no effect with --emit {}",
+                      NameOf(options.emit));
   }
   if (options.accuracy_level < 0 || options.accuracy_level > 4) {
     return UsageError("--accuracy-level {}: give 0 to 4", options.accuracy_level);

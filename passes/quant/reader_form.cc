@@ -101,6 +101,9 @@ class FormMaker {
     form_.spec.scheme = format.scheme;
     form_.spec.allow_negative_scales = options.target.negative_scales;
     form_.spec.non_finite = options.non_finite;
+    if (options.activations != "none" && form_.spec.format->is_signed && form_.spec.format->bits == 8) {
+      form_.spec.most_code = options.target.integer.most_signed_code;
+    }
   }
 
   // Takes what the reader computes in; a reason when there are no scales of that type.

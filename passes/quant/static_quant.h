@@ -16,9 +16,9 @@ namespace quant {
 // Activations are codes at ranges known beforehand.
 bool IsStatic(const QuantizeOptions& options);
 
-// Runs the default pipeline (BatchNormalization into Conv, decomposed norms recognised and kept float, ...) unless `fuse`
-// is false, and raises the opset to the first that has QuantizeLinear for these activations. The model's types must have
-// been inferred; they are anew.
+// Runs the default pipeline (BatchNormalization into Conv, decomposed norms recognised and kept float, ...) unless
+// `fuse` is false, and raises the opset to the first that has QuantizeLinear for these activations. The model's types
+// must have been inferred; they are anew.
 Status PrepareForIntegers(Model& model, const QuantizeOptions& options, bool fuse);
 
 // Rewrites the model. Ranges that are missing are a DataError that names them, before anything is changed.
