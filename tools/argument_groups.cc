@@ -190,6 +190,21 @@ StatusOr<RandomDims> SampleArgs::ParseDims() const {
   return out;
 }
 
+Status SampleArgs::Take(const std::string& word) {
+  constexpr std::string_view kRandom = "random:";
+  if (!word.starts_with(kRandom)) {
+    data_ = word;
+    return OkStatus();
+  }
+  int64_t count = 0;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data() + kRandom.size(), end, count);
+  if (error != std::errc() || stop != end || count < 1)
+    return UsageError("'{}': give random:N, N random samples", word);
+  random_ = count;
+  return OkStatus();
+}
+
 StatusOr<std::unique_ptr<SampleSource>> SampleArgs::Open(const Model& model) const {
   std::vector<InputSpec> inputs = RequiredInputs(model);
   if (data_) return OpenSamples(*data_, std::move(inputs), ReaderFor(model.graph));

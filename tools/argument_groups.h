@@ -63,6 +63,8 @@ class SampleArgs {
   void Declare(Args& args, bool dims = true);
   // UsageError for none (when they are needed), both, or an option without effect.
   Status Check(const Args& args, bool needed) const;
+  // What one word says: a path, or random:N. UsageError for what follows "random:".
+  Status Take(const std::string& word);
   bool given() const { return data_ || random_; }
   const std::optional<std::string>& data() const { return data_; }
   // The model must outlive the source.

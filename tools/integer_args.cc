@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "libquant/data/samples.h"
-#include "libquant/exec/session.h"
-#include "libquant/model/tensor_file.h"
+#include "libquant/calib/calibration.h"
+#include "libquant/calib/ranges_file.h"
+#include "libquant/model/expand_operators.h"
 #include "libquant/numerics/format.h"
 #include "tools/argument_groups.h"
 #include "tools/progress.h"
@@ -31,6 +31,7 @@ void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words)
   args.Value("--calib", "SAMPLES", &calib_,
              "samples to measure ranges on, as --data takes them, random:N, or a file of ranges written by "
              "`nibble calibrate`");
+  method_.Declare(args, "calib-", false);
   args.Choice("--io", {"float", "integer"}, &words["io"],
               "type of the model's inputs and outputs where codes are read or made; default float");
   args.Flag("--no-fuse", &no_fuse_, "quantize the graph as it is, without running the default passes first");
@@ -42,9 +43,12 @@ Status IntegerArgs::Check(const Args& args, const QuantizeOptions& options, bool
     for (const char* option : {"--calib", "--no-fuse"}) {
       if (args.Given(option)) return UsageError("{} has no effect without --activations FORMAT", option);
     }
+    if (method_.given(args))
+      return UsageError("--calib-method and the like have no effect without --activations FORMAT");
     return OkStatus();
   }
   if (auto_given) return UsageError("--auto and --budget choose formats of weights: they don't go with --activations");
+  if (calib_ && !NamesRanges(*calib_)) return samples_.Take(*calib_);
   return OkStatus();
 }
 
@@ -52,8 +56,9 @@ Status IntegerArgs::Prepare(Model& model, const QuantizeOptions& options) const 
   return used_ ? PrepareForIntegers(model, options, !no_fuse_) : OkStatus();
 }
 
-Status IntegerArgs::FindRanges(const std::string& path, const Model& model, const QuantizePlan& weights,
-                               const QuantizeOptions& options, bool quiet, bool plan_only) {
+Status IntegerArgs::FindRanges(const Args& args, const std::string& path, const Model& model,
+                               const QuantizePlan& weights, const QuantizeOptions& options, bool quiet,
+                               bool plan_only) {
   if (!used_) return OkStatus();
   ASSIGN_OR_RETURN(plan_, PlanIntegers(model, weights, options));
   const auto add = [&](NodeId id, std::string verdict, std::string reason) {
@@ -66,34 +71,24 @@ Status IntegerArgs::FindRanges(const std::string& path, const Model& model, cons
   if (!calib_) {
     return UsageError("--calib is missing: samples to measure the ranges of {} activations on", options.activations);
   }
-  (void)path;
-  std::unique_ptr<SampleSource> source;
-  if (calib_->starts_with("random:")) {
-    source = RandomSamples(std::stoll(calib_->substr(7)), 0, RequiredInputs(model));
-  } else {
-    ASSIGN_OR_RETURN(source, OpenSamples(*calib_, RequiredInputs(model), nullptr));
-  }
-  ASSIGN_OR_RETURN(auto session, Session::Create(model));
-  std::map<std::string, RangeStats> stats;
-  for (const RangeWanted& w : RangesWanted(model, plan_)) stats[w.name];
-  RunHooks hooks;
-  hooks.chosen = [&](const std::string& name) { return stats.contains(name); };
-  hooks.probe = [&](const std::string& name, const Tensor& t) {
-    stats[name].Add(t.data<float>());
-    ValueRange& r = ranges_[name];
-    r.min = stats[name].min;
-    r.max = stats[name].max;
+  ASSIGN_OR_RETURN(RangeOptions range, method_.Options(args));
+  if (NamesRanges(*calib_)) {
+    if (method_.given(args))
+      return UsageError("{} holds ranges already: --calib-method and the like have no effect", *calib_);
+    ASSIGN_OR_RETURN(RangesFile file, ReadRanges(*calib_));
+    ranges_ = std::move(file.ranges);
     return OkStatus();
-  };
-  Progress progress("calibrating", quiet);
-  for (int64_t i = 0; i < source->count(); ++i) {
-    ASSIGN_OR_RETURN(const NamedTensors feeds, source->Load(i));
-    for (const auto& [name, t] : feeds) {
-      if (stats.contains(name)) RETURN_IF_ERROR(hooks.probe(name, t));
-    }
-    RETURN_IF_ERROR(session->Run(feeds, hooks).status());
-    progress.Update(i + 1, source->count());
   }
+  range.bits = FindFormat(options.activations)->bits;
+  Model runnable = model;
+  RETURN_IF_ERROR(WithContext(ExpandOperators(runnable), path));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, samples_.Open(runnable));
+  Progress progress("calibrating", quiet);
+  ASSIGN_OR_RETURN(const Calibration calibration,
+                   Calibrate(runnable, RangesWanted(model, plan_), *source, range,
+                             [&](int64_t done, int64_t all) { progress.Update(done, all); }));
+  ASSIGN_OR_RETURN(ranges_, calibration.Ranges(options.non_finite));
+  samples_run_ = calibration.samples;
   return OkStatus();
 }
 
@@ -112,7 +107,7 @@ void IntegerArgs::AddTo(Report& report) const {
   ReportSection section{"Nodes", {}, true};
   ReportTable table{{"runs in", "node", "operator", "note"}, {}};
   Json json = Json::Array();
-  int64_t integer = 0, heavy = 0;
+  int64_t integer = 0;
   for (const Row& row : rows_) {
     table.rows.push_back({row.verdict, row.node, row.op_type, row.reason});
     json.Append(Json::Object()
@@ -122,7 +117,6 @@ void IntegerArgs::AddTo(Report& report) const {
                     .Set("note", row.reason));
     integer += row.verdict == "integer";
   }
-  (void)heavy;
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
   section.blocks.emplace_back(
       fmt::format("{} of {} nodes run in integers; {} values are quantized, {} Relu and Clip absorbed", integer,

@@ -127,7 +127,7 @@ class QuantizeTool : public Tool {
     report.source_bytes = SourceBytes(model);
     ASSIGN_OR_RETURN(report.plan, PlanWeights(model, options_));
     if (choice) auto_.NameIn(report.plan);
-    RETURN_IF_ERROR(integer_.FindRanges(path_, model, report.plan, options_, common_.quiet(), plan_only_));
+    RETURN_IF_ERROR(integer_.FindRanges(args, path_, model, report.plan, options_, common_.quiet(), plan_only_));
     report.estimated_bytes = EstimateBytes(model, report.plan, options_);
     report.opset_before = model.OpsetOf("");
     const Status verdict = choice ? auto_.Verdict(*choice) : OkStatus();
@@ -269,6 +269,7 @@ class QuantizeTool : public Tool {
     }
     RETURN_IF_ERROR(files.Add("config", config_));
     RETURN_IF_ERROR(files.Add("samples", samples_.data()));
+    RETURN_IF_ERROR(files.Add("calibration", integer_.file()));
     RETURN_IF_ERROR(files.Add("labels", labels_));
     RETURN_IF_ERROR(files.Add("baseline", gates_.baseline()));
     if (!report.written) return OkStatus();

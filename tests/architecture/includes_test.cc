@@ -23,7 +23,7 @@ const Allowed& Table() {
       {"model", {"ir", "ops"}},
       {"exec", {"ir", "ops"}},
       {"data", {"ir"}},
-      {"calib", {"ir", "numerics", "exec", "data"}},
+      {"calib", {"ir", "numerics", "ops", "exec", "data", "report"}},
       {"report", {"ir", "numerics"}},
       {"config", {"ir", "numerics"}},
       {"plan", {"ir", "config"}},
