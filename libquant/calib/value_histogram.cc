@@ -43,16 +43,14 @@ int ExponentFor(float magnitude) {
   return std::max(ValueHistogram::kLeastExponent, power - kSideBits);
 }
 
-void Count(std::span<const float> values, int exponent, std::vector<int64_t>& bins) {
-  std::vector<uint32_t> counts(static_cast<size_t>(2 * kSide));
+template <typename Int>
+void Count(std::span<const float> values, int exponent, Int* bins) {
   constexpr float kMost = std::numeric_limits<float>::max();
   const double scale = std::ldexp(1.0, -exponent);
   for (const float x : values) {
     if (!(x >= -kMost && x <= kMost)) continue;
-    const auto bin = static_cast<int64_t>(std::floor(static_cast<double>(x) * scale));
-    ++counts[static_cast<size_t>(bin + kSide)];
+    ++bins[static_cast<int64_t>(std::floor(static_cast<double>(x) * scale)) + kSide];
   }
-  for (size_t i = 0; i < counts.size(); ++i) bins[i] += counts[i];
 }
 
 }  // namespace
@@ -84,12 +82,13 @@ void ValueHistogram::Add(std::span<const float> values) {
   zeros_ += all.zeros;
   bins_.resize(static_cast<size_t>(2 * kSide));
   WidenTo(ExponentFor(std::max(std::fabs(min_), std::fabs(max_))));
+  if (pieces == 1) return Count(values, exponent_, bins_.data());
   std::mutex mutex;
   ParallelFor(pieces, [&](int64_t i) {
-    std::vector<int64_t> bins(static_cast<size_t>(2 * kSide));
-    Count(piece(i), exponent_, bins);
+    std::vector<uint32_t> counts(bins_.size());
+    Count(piece(i), exponent_, counts.data());
     const std::lock_guard lock(mutex);
-    for (size_t b = 0; b < bins.size(); ++b) bins_[b] += bins[b];
+    for (size_t b = 0; b < counts.size(); ++b) bins_[b] += counts[b];
   });
 }
 

@@ -1,0 +1,179 @@
+// Placement of quantizers: what runs in integers, what shares parameters, which Relu goes, and biases that would
+// overflow.
+#include "passes/quant/static_quant.h"
+
+#include <algorithm>
+
+#include "libquant/exec/session.h"
+#include "libquant/model/check.h"
+#include "libquant/model/text.h"
+#include "tests/catch.h"
+
+namespace quant {
+namespace {
+
+QuantizeOptions OptionsFor(const std::string& target, const std::string& activations) {
+  QuantizeOptions options;
+  REQUIRE(SetQuantizeOption(options, "target", target).ok());
+  REQUIRE(SetQuantizeOption(options, "activations", activations).ok());
+  REQUIRE(CompleteOptions(options).ok());
+  return options;
+}
+
+struct Quantized {
+  Model model;
+  QuantizePlan weights;
+  IntegerPlan integers;
+  PlacedQuantizers placed;
+  std::vector<std::string> ops;  // of the main graph, in order
+
+  int64_t Count(const std::string& op) const { return std::count(ops.begin(), ops.end(), op); }
+};
+
+// All values range over [-2, 2] unless told.
+StatusOr<Quantized> QuantizeText(const std::string& graph, const QuantizeOptions& options, ValueRanges ranges = {},
+                                 bool fill = true) {
+  auto model = ParseModelText("<ir_version: 10, opset_import: [\"\": 21]>\n" + graph);
+  REQUIRE(model.ok());
+  REQUIRE(InferShapes(*model).ok());
+  Quantized out;
+  out.model = std::move(*model);
+  RETURN_IF_ERROR(PrepareForIntegers(out.model, options, false));
+  ASSIGN_OR_RETURN(out.weights, PlanWeights(out.model, options));
+  ASSIGN_OR_RETURN(out.integers, PlanIntegers(out.model, out.weights, options));
+  for (const RangeWanted& w : RangesWanted(out.model, out.integers)) {
+    if (fill) ranges.emplace(w.name, ValueRange{-2, 2, {}});
+  }
+  ASSIGN_OR_RETURN(out.placed, ApplyIntegers(out.model, options, out.weights, out.integers, ranges));
+  REQUIRE(InferShapes(out.model).ok());
+  for (const NodeId id : out.model.graph.main().nodes) out.ops.push_back(out.model.graph.node(id).op_type);
+  return out;
+}
+
+const char* const kTwoConvs = R"(g (float[1,1,8,8] x) => (float[1,1,8,8] z)
+  <float[1,1,1,1] w = {0.5}, float[1] b = {0.25}> { c = Conv(x, w, b)  y = Relu(c)  z = Conv(y, w, b) })";
+
+TEST_CASE("a Relu goes only where its quantizer saturates where it does") {
+  const QuantizeOptions options = OptionsFor("onnxruntime-cpu", "uint8");
+  const auto gone = QuantizeText(kTwoConvs, options, {{"y", {0, 3, {}}}});
+  REQUIRE(gone.ok());
+  CHECK(gone->Count("Relu") == 0);
+  CHECK(gone->placed.absorbed == 1);
+  // A range below 0 behind a Relu, as a careless file may say: then bounding is not redundant.
+  const auto stays = QuantizeText(kTwoConvs, options, {{"y", {-1, 3, {}}}});
+  REQUIRE(stays.ok());
+  CHECK(stays->Count("Relu") == 1);
+  // Zero points of 0 in signed codes never make it so.
+  const auto symmetric = QuantizeText(kTwoConvs, OptionsFor("tensorrt", "int8"), {{"y", {0, 3, {}}}});
+  REQUIRE(symmetric.ok());
+  CHECK(symmetric->Count("Relu") == 1);
+}
+
+TEST_CASE("a Clip goes where the range ends within its bounds") {
+  const std::string graph = R"(g (float[1,1,8,8] x) => (float[1,1,8,8] z)
+    <float[1,1,1,1] w = {0.5}, float low = {0.0}, float high = {6.0}> { c = Conv(x, w)  y = Clip(c, low, high)  z = Conv(y, w) })";
+  const QuantizeOptions options = OptionsFor("onnxruntime-cpu", "uint8");
+  for (const float most : {6.0F, 5.0F, 0.1F}) {
+    const auto gone = QuantizeText(graph, options, {{"y", {0, most, {}}}});
+    REQUIRE(gone.ok());
+    CHECK(gone->Count("Clip") == 0);
+  }
+  const auto stays = QuantizeText(graph, options, {{"y", {0, 7, {}}}});
+  REQUIRE(stays.ok());
+  CHECK(stays->Count("Clip") == 1);
+}
+
+TEST_CASE("a missing range is named before anything is rewritten") {
+  const auto result = QuantizeText(kTwoConvs, OptionsFor("onnxruntime-cpu", "uint8"), {{"x", {-1, 1, {}}}}, false);
+  CHECK(ExitCode(result.status()) == 3);
+  CHECK(Message(result.status()).find("2 of 3 values to be quantized have no range: y, z") != std::string::npos);
+}
+
+TEST_CASE("a bias that would not fit into int32 widens its channel's weights") {
+  const std::string graph = R"(g (float[1,1,4,4] x) => (float[1,2,4,4] z)
+    <float[2,1,1,1] w = {0.5, 1e-30}, float[2] b = {0.25, 100.0}> { z = Conv(x, w, b) })";
+  for (const char* target : {"onnxruntime-cpu", "onnxruntime-vnni", "tflite"}) {
+    const auto q = QuantizeText(graph, OptionsFor(target, std::string(target) == "tflite" ? "int8" : "uint8"),
+                                {{"z", {-2, 102, {}}}});
+    REQUIRE(q.ok());
+    CHECK(q->placed.notes.size() == 1);
+    const auto session = Session::Create(q->model);
+    REQUIRE(session.ok());
+    const Tensor x = Tensor::Of<float>({1, 1, 4, 4}, std::vector<float>(16, 1.0F));
+    const auto out = (*session)->Run({{"x", x}});
+    REQUIRE(out.ok());
+    const auto z = out->front().second.data<float>();
+    CHECK(std::abs(z[0] - 0.75F) < 0.5F);
+    CHECK(std::abs(z[16] - 100.0F) < 0.5F);
+  }
+}
+
+TEST_CASE("biases of one element, one for all, and none") {
+  for (
+      const char* graph :
+      {R"(g (float[1,2,4,4] x) => (float[1,1,4,4] z) <float[1,2,1,1] w = {0.5, 1.0}, float[1] b = {0.25}>
+           { z = Conv(x, w, b) })",
+       R"(g (float[3,2] x) => (float[3,1] z) <float[2,1] w = {0.5, 1.0}, float b = {0.25}> { z = Gemm(x, w, b) })",
+       R"(g (float[3,2] x) => (float[3,2] z) <float[2,2] w = {0.5, 1.0, 2.0, 3.0}, float[1] b = {0.25}> { z = Gemm(x, w, b) })",
+       R"(g (float[3,2] x) => (float[3,2] z) <float[2,2] w = {0.5, 1.0, 2.0, 3.0}> { z = Gemm(x, w) })"}) {
+    INFO(graph);
+    const auto q = QuantizeText(graph, OptionsFor("portable", "uint8"));
+    REQUIRE(q.ok());
+    CHECK(q->Count("QuantizeLinear") == 2);
+    CHECK(Session::Create(q->model).ok());
+  }
+}
+
+TEST_CASE("what is only moved has the parameters of what it is") {
+  const auto q = QuantizeText(R"(g (float[1,1,8,8] x) => (float[1,1,4,4] z)
+    <float[1,1,1,1] w = {0.5}> { c = Conv(x, w)  p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(c)  z = Conv(p, w) })",
+                              OptionsFor("onnxruntime-cpu", "uint8"), {{"c", {-1, 4, {}}}, {"p", {-0.5F, 2.5F, {}}}});
+  REQUIRE(q.ok());
+  const Graph& graph = q->model.graph;
+  std::vector<float> scales;
+  for (const NodeId id : graph.main().nodes) {
+    const Node& node = graph.node(id);
+    if (node.op_type == "QuantizeLinear") scales.push_back(graph.value(node.inputs[1]).constant->data<float>()[0]);
+  }
+  CHECK(std::count(scales.begin(), scales.end(), 5.0F / 255) == 2);
+}
+
+TEST_CASE("Softmax and decomposed norms stay float, and so does what no product needs") {
+  const auto q = QuantizeText(R"(g (float[2,4] x, float[2,4] skip) => (float[2,4] z)
+    <float[4,4] w = {1.0,2.0,3.0,4.0,5.0,6.0,7.0,8.0,9.0,1.0,2.0,3.0,4.0,5.0,6.0,7.0}>
+    { m = MatMul(x, w)  a = Add(m, skip)  s = Softmax(a)  z = MatMul(s, w) })",
+                              OptionsFor("onnxruntime-cpu", "uint8"));
+  REQUIRE(q.ok());
+  CHECK(q->Count("QuantizeLinear") == 2);  // what the two products read
+  for (const IntegerNode& n : q->integers.nodes) CHECK(q->model.graph.node(n.node).op_type == "MatMul");
+}
+
+TEST_CASE("inputs and outputs become codes when asked for") {
+  QuantizeOptions options = OptionsFor("onnxruntime-cpu", "uint8");
+  options.integer_io = true;
+  const auto q = QuantizeText(kTwoConvs, options, {{"y", {0, 3, {}}}});
+  REQUIRE(q.ok());
+  const Graph& graph = q->model.graph;
+  CHECK(graph.value(graph.main().inputs[0]).name == "x");
+  CHECK(graph.value(graph.main().inputs[0]).dtype == DType::kUint8);
+  CHECK(graph.value(graph.main().outputs[0]).name == "z");
+  CHECK(graph.value(graph.main().outputs[0]).dtype == DType::kUint8);
+  CHECK(q->placed.ports.size() == 2);
+}
+
+TEST_CASE("options that do not go together are said") {
+  QuantizeOptions options;
+  REQUIRE(SetQuantizeOption(options, "activations", "uint8").ok());
+  REQUIRE(SetQuantizeOption(options, "weights", "int4").ok());
+  CHECK(ExitCode(CompleteOptions(options)) == 2);
+  QuantizeOptions grouped;
+  REQUIRE(SetQuantizeOption(grouped, "activations", "uint8").ok());
+  REQUIRE(SetQuantizeOption(grouped, "group-size", "32").ok());
+  CHECK(ExitCode(CompleteOptions(grouped)) == 2);
+  QuantizeOptions io;
+  REQUIRE(SetQuantizeOption(io, "io", "integer").ok());
+  CHECK(ExitCode(CompleteOptions(io)) == 2);
+}
+
+}  // namespace
+}  // namespace quant
