@@ -20,7 +20,9 @@ bool MethodArgs::given(const Args& args) const {
 
 StatusOr<RangeOptions> MethodArgs::Options(const Args&) const {
   RangeOptions options;
-  ASSIGN_OR_RETURN(options.method, RangeMethodOf(method_));
+  if (!method_.empty()) {
+    ASSIGN_OR_RETURN(options.method, RangeMethodOf(method_));
+  }
   if (percentile_) {
     if (options.method != RangeMethod::kPercentile) {
       return UsageError("{}percentile has no effect without {}method percentile", prefix_, prefix_);

@@ -23,7 +23,7 @@ class MethodArgs {
 
  private:
   std::string prefix_;
-  std::string method_ = "minmax";
+  std::string method_;  // empty: the default
   std::optional<double> percentile_, momentum_;
   bool clamp_ = false;
 };

@@ -44,7 +44,9 @@ class QuantizeTool : public Tool {
         "quantize",
         "quantize a model's weights and write the new model",
         "Quantizes the weights of MatMul, Gemm, Conv, ConvTranspose and Gather, also where Transpose, Reshape or "
-        "Cast lie between, in If, Loop and Scan bodies and in the model's functions; activations stay float. Every "
+        "Cast lie between, in If, Loop and Scan bodies and in the model's functions. Activations stay float, unless "
+        "--activations says otherwise: then products run in integers, where --target has kernels for that, and the "
+        "ranges of what they read and make come from --calib. Every "
         "weight gets a verdict: quantized and in which form, skipped by which rule, or unsupported and why. "
         "LayerNormalization and Softmax stay float unless --only names one of their constants letter for letter. "
         "Patterns are RE2 regular expressions, found anywhere in a node's or weight's name; one that matches "
@@ -63,6 +65,7 @@ class QuantizeTool : public Tool {
          "nibble quantize model.onnx --plan --skip 'lm_head|embed'",
          "nibble quantize model.onnx -o small.onnx --config rules.yaml --keep fp16",
          "nibble quantize model.onnx -o small.onnx --weights int8 --include-op LSTM",
+         "nibble quantize model.onnx -o small.onnx --activations uint8 --calib samples.npz --target onnxruntime-cpu",
          "nibble quantize model.onnx -o small.onnx --data samples.npz --gate 'sqnr>=20'",
          "nibble quantize model.onnx -o small.onnx --data samples.npz --auto 'sqnr>=35'",
          "nibble quantize model.onnx -o small.onnx --data samples.npz --budget 4.5bpw --write-config chosen.yaml"}};

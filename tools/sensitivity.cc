@@ -39,6 +39,7 @@ class SensitivityTool : public Tool {
     RETURN_IF_ERROR(search_.Check());
     QuantizeOptions options;
     if (config_) RETURN_IF_ERROR(ReadQuantizeFile(*config_, options));
+    RETURN_IF_ERROR(NeedFloatActivations(options));
     ASSIGN_OR_RETURN(const Model model, LoadModel(path_));
     if (common_.report()) RETURN_IF_ERROR(CheckOutputs({*common_.report()}, {&model}, samples_.data()));
     ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, samples_.Open(model));

@@ -163,6 +163,7 @@ class SweepTool : public Tool {
       for (const std::string& word : words) RETURN_IF_ERROR(Flag(SetQuantizeOption(grid_.base, key, word)));
     }
     if (clamp_) grid_.base.non_finite = NonFinite::kClamp;
+    RETURN_IF_ERROR(NeedFloatActivations(grid_.base));
     FinishSweepGrid(grid_);
     return OkStatus();
   }

@@ -168,12 +168,18 @@ Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const s
 }
 
 Status CompleteOptions(QuantizeOptions& options) {
-  const IntegerRules& rules = options.target.integer;
   if (options.activations == "none") {
     if (options.emit == Emit::kQOperator) return UsageError("emit qoperator needs integer activations (activations)");
     if (options.integer_io) return UsageError("io integer needs integer activations (activations)");
     return OkStatus();
   }
+  if (options.emit == Emit::kQOperator)
+    return Unsupported("emit qoperator is not there yet: emit qdq, which runtimes fuse");
+  if (!options.given.contains("target")) {
+    ASSIGN_OR_RETURN(options.target, FindTarget(options.target.name));
+  }
+  const IntegerRules& rules = options.target.integer;
+  if (options.activations == "dynamic") return Unsupported("activations dynamic are not there yet");
   if (!rules.any()) return UsageError("{} runs nothing in integers", options.target.name);
   if (options.emit == Emit::kNBits)
     return UsageError("emit nbits keeps activations float: it does not go with activations");
@@ -202,6 +208,15 @@ Status SetFormatOption(WeightFormat& format, std::string_view key, const std::st
     if (name == key) return set(format, value);
   }
   return UsageError("unknown key '{}'", key);
+}
+
+Status NeedFloatActivations(const QuantizeOptions& options) {
+  for (const char* key : {"activations", "io"}) {
+    if (options.given.contains(key))
+      return UsageError("{} has no effect here: formats of weights are tried, activations stay float", key);
+  }
+  if (options.emit == Emit::kQOperator) return UsageError("emit qoperator has no effect here: activations stay float");
+  return OkStatus();
 }
 
 const std::vector<std::string>& FormatOptionKeys() {

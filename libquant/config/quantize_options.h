@@ -65,6 +65,8 @@ Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const s
 // Fills in what was not given and follows from what was: integer activations want weights of 8 bits in the target's
 // preferred format, a scale for each channel. UsageError for what has no effect or does not go together.
 Status CompleteOptions(QuantizeOptions& options);
+// For tools that try formats of weights: UsageError when activations are not float.
+Status NeedFloatActivations(const QuantizeOptions& options);
 // The keys that SetQuantizeOption knows, and of these the ones that hold a list.
 const std::vector<std::string>& QuantizeOptionKeys();
 bool HoldsList(std::string_view key);

@@ -285,6 +285,7 @@ class FormMaker {
   }
 
   Answer SlowerThanFloat() {
+    if (options_.activations != "none") return form_;  // it runs in integers
     AddWarning(form_, fmt::format("smaller, but {}: slower than float", kEveryRun));
     return form_;
   }

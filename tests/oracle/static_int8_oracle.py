@@ -15,6 +15,7 @@ import onnxruntime as ort
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+import ocr_lines
 from common import DIGIT_NETS, Oracle, feeds_for, session, sqnr
 
 MODELS = ["fr_detect", "fr_feature", "fr_pose", "version-RFB-320", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer",
@@ -25,6 +26,7 @@ CALIBRATION, HELD_OUT = range(100, 112), (0, 3, 4, 5, 6, 7)
 FLOAT_PRODUCTS = {"digits_vit": 4, "bert_mlm_random": 4, "ch_PP-OCRv4_rec_infer": 4, "ch_PP-OCRv4_det_infer": 2}
 SAME_CODES = 0.999
 END_TO_END = 30  # dB
+AMONG_THEMSELVES = 3  # dB that we may be further from the optimized model than the runtime's own unoptimized run
 BELOW = 0.5  # dB that one model may be below quantize_static
 POINTS = 0.5  # of accuracy that a digit net may lose
 
@@ -43,6 +45,9 @@ def samples_of(oracle, path):
         name = session(path).get_inputs()[0].name
         rows = images[name]
         return [{name: rows[i:i + 1]} for i in range(20)], [{name: rows[i:i + 1]} for i in range(100, 160)]
+    if path.stem == "ch_PP-OCRv4_rec_infer" and not ocr_lines.missing_fonts():
+        lines = [{"x": ocr_lines.recogniser_input(ocr_lines.draw_line(*line))} for line in ocr_lines.LINES]
+        return lines[:12], lines[12:]
     length = LENGTHS.get(path.stem, 8)
     return [feeds_for(path, s, length) for s in CALIBRATION], [feeds_for(path, s, length) for s in HELD_OUT]
 
@@ -50,6 +55,14 @@ def samples_of(oracle, path):
 def answers(model, feeds, **options):
     runtime = session(model, **options)
     return [np.concatenate([np.ravel(o) for o in column]) for column in zip(*(runtime.run(None, f) for f in feeds))]
+
+
+def answers_as_written(model, feeds):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    runtime = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    return [np.ravel(o) for o in runtime.run(None, feeds)]
 
 
 def worst(reference, candidate):
@@ -74,30 +87,36 @@ def baseline(oracle, path, calibration, held_out, reference):
 
 
 def check_codes(oracle, name, model, feeds):
-    """Every quantizer's codes on both sides. ONNX Runtime runs the graph as written."""
+    """Layer by layer on the same inputs: what lies between quantizers gets ONNX Runtime's codes (of the graph as written) and
+    its own codes are compared."""
     proto = onnx.load(model)
     codes = [n.output[0] for n in proto.graph.node if n.op_type == "QuantizeLinear"]
     zero = {n.output[0]: n.input[2] for n in proto.graph.node if n.op_type == "QuantizeLinear"}
     types = {i.name: i.data_type for i in proto.graph.initializer}
+    infos = [onnx.helper.make_tensor_value_info(c, types[zero[c]], None) for c in codes]
     del proto.graph.output[:]
-    for code in codes:
-        proto.graph.output.append(onnx.helper.make_tensor_value_info(code, types[zero[code]], None))
-    shown = oracle.folder / "shown.onnx"
+    proto.graph.output.extend(infos)
+    shown, cut = oracle.folder / "shown.onnx", oracle.folder / "cut.onnx"
     onnx.save(proto, shown)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     theirs = ort.InferenceSession(str(shown), options, providers=["CPUExecutionProvider"]).run(None, feeds)
-    ours = oracle.outputs(shown, feeds)
-    far, off, total = [], 0, 0
+    for node in proto.graph.node:
+        for i, value in enumerate(node.input):
+            if value in zero:
+                node.input[i] = value + ".given"
+    for info, expected in zip(infos, theirs):
+        proto.graph.input.append(onnx.helper.make_tensor_value_info(info.name + ".given", types[zero[info.name]], expected.shape))
+    onnx.save(proto, cut)
+    ours = oracle.outputs(cut, {**feeds, **{code + ".given": expected for code, expected in zip(codes, theirs)}})
+    off, total = 0, 0
     for code, expected in zip(codes, theirs):
         distance = np.abs(expected.astype(np.int64) - ours[code].astype(np.int64))
         off += int((distance > 1).sum())
         total += distance.size
-        if (distance > 1).mean() > 1 - SAME_CODES:
-            far.append(f"{code} {(distance > 1).mean():.2%}")
-    oracle.check(f"{name}: codes layer by layer", off <= (1 - SAME_CODES) * total and not far,
-                 f"{off} of {total} more than a step away; {far[:5]}")
+        oracle.check(f"{name}: codes of {code}", (distance > 1).mean() <= 1 - SAME_CODES, f"{(distance > 1).mean():.2%} too far")
+    oracle.check(f"{name}: codes layer by layer", off <= (1 - SAME_CODES) * total, f"{off} of {total} more than a step away")
 
 
 def check_model(oracle, path):
@@ -123,11 +142,16 @@ def check_model(oracle, path):
     first = answers(out, held_out[:1])
     names = [o.name for o in session(out).get_outputs()]
     agreement = min(float(sqnr(f, np.ravel(ours_one[n]))) for f, n in zip(first, names) if f.dtype == np.float32)
-    oracle.check(f"{name}: our executor and ONNX Runtime", agreement >= END_TO_END, f"{agreement:.1f} dB")
+    # On some models rounding one code otherwise moves the answers far: then the runtime is as far from itself, without
+    # its optimizations.
+    itself = worst(first, answers_as_written(out, held_out[0]))
+    oracle.check(f"{name}: our executor and ONNX Runtime", agreement >= min(END_TO_END, itself - AMONG_THEMSELVES),
+                 f"{agreement:.1f} dB; the runtime against itself {itself:.1f} dB")
     check_codes(oracle, name, out, held_out[0])
     ours, other = worst(reference, theirs), baseline(oracle, path, calibration, held_out, reference)
     print(f"{name}: {ours:.1f} dB, quantize_static {'does not load' if other is None else f'{other:.1f} dB'}; "
-          f"{integer} integer kernels, {left} float products; our executor {agreement:.1f} dB from ONNX Runtime")
+          f"{integer} integer kernels, {left} float products; our executor {agreement:.1f} dB from ONNX Runtime, "
+          f"which is {min(itself, 150):.1f} dB from itself without optimizations")
     if other is None:
         return None
     oracle.check(f"{name}: beside quantize_static", ours >= other - BELOW, f"{ours:.1f} against {other:.1f} dB")
@@ -141,9 +165,9 @@ def check_accuracy(oracle):
         path, out = oracle.digits / f"{name}.onnx", oracle.folder / f"accuracy_{name}.onnx"
         oracle.json("quantize", path, "-o", out, "--activations", "uint8", "--target", "onnxruntime-cpu", "--calib",
                     oracle.digits / "heldout.npz")
-        diff = oracle.json("diff", path, out, "--data", oracle.digits / "heldout.npz", "--labels", oracle.digits / "labels.npy",
-                           "--gate", f"accuracy.drop<={POINTS}")
-        oracle.check(f"{name}: accuracy on {count} images", diff["gates"][0]["passed"], str(diff["gates"]))
+        done = oracle.run("diff", path, out, "--data", oracle.digits / "heldout.npz", "--labels", oracle.digits / "labels.npy",
+                          "--gate", f"accuracy.drop<={POINTS}")
+        oracle.check(f"{name}: accuracy on {count} images", done.returncode == 0, done.stderr)
 
 
 def check_memory(oracle):
