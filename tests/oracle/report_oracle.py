@@ -3,7 +3,10 @@ hashlib gives too, layers under the names of the original model after fusion and
 that of a plain run, and the layer where a detector's tail collapses."""
 import hashlib
 import json
+import re
+from xml.etree import ElementTree
 
+import html5lib
 import jsonschema
 import onnx
 from onnx import helper, numpy_helper, TensorProto
@@ -14,6 +17,31 @@ from common import Oracle
 MEMORY = 1.5  # times what a plain run adds
 FORMS = ("json", "html", "md", "xml")
 DETECTOR_DIMS = ("--dim", "p2o.DynamicDimension.1=640", "--dim", "p2o.DynamicDimension.2=640")
+
+
+def check_html(oracle, path):
+    """No error by the rules of HTML 5, and nothing fetched from elsewhere."""
+    text = path.read_text()
+    try:
+        html5lib.HTMLParser(strict=True).parse(text)
+        problem = ""
+    except html5lib.html5parser.ParseError as error:
+        problem = str(error)
+    oracle.check(f"{path.name}: valid HTML", not problem, problem)
+    outside = re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', text)
+    oracle.check(f"{path.name}: nothing from elsewhere", not outside, str(outside[:3]))
+
+
+def check_junit(oracle, path):
+    """What readers of JUnit XML rely on: suites with counts that are right, cases with names."""
+    root = ElementTree.parse(path).getroot()
+    suites = root.iter("testsuite")
+    for suite in suites:
+        cases = suite.findall("testcase")
+        failures = sum(1 for case in cases if case.find("failure") is not None)
+        named = all(case.get("name") and case.get("classname") for case in cases)
+        counts = (int(suite.get("tests")), int(suite.get("failures")))
+        oracle.check(f"{path.name}: {suite.get('name')}", counts == (len(cases), failures) and named, str(counts))
 
 
 def check_forms(oracle, schema):
@@ -38,7 +66,17 @@ def check_forms(oracle, schema):
     oracle.check("layers are the model's values", all(v["name"] in made for v in report["layers"]["values"]))
     quantize = oracle.json("quantize", vit, "-o", small, "--data", samples)
     jsonschema.Draft202012Validator(schema).validate(quantize)
-    jsonschema.Draft202012Validator(schema).validate(oracle.json("plan", vit))
+    ranges = oracle.folder / "ranges.json"
+    for command in (["plan", vit], ["calibrate", vit, "--random", 2, "-o", ranges],
+                    ["sensitivity", vit, "--random", 1, "--candidates", "int8/channel"],
+                    ["sweep", vit, "--random", 2, "--weights", "int8", "--group-size", "64,channel"]):
+        jsonschema.Draft202012Validator(schema).validate(oracle.json(*command))
+        for form in ("html", "xml"):
+            out = oracle.folder / f"{command[0]}.{form}"
+            oracle.run(*command, "--quiet", "--report", out)
+            (check_html if form == "html" else check_junit)(oracle, out)
+    for form, check in (("html", check_html), ("xml", check_junit)):
+        check(oracle, oracle.folder / f"report.{form}")
     oracle.check("quantize says what it measured", quantize["measures"]["sqnr"] == quantize["diff"]["outputs"][0]["sqnr_db"])
 
 
