@@ -179,7 +179,15 @@ Status CompleteOptions(QuantizeOptions& options) {
     ASSIGN_OR_RETURN(options.target, FindTarget(options.target.name));
   }
   const IntegerRules& rules = options.target.integer;
-  if (options.activations == "dynamic") return Unsupported("activations dynamic are not there yet");
+  if (options.activations == "dynamic") {
+    for (const char* op : {"DynamicQuantizeLinear", "MatMulInteger"}) {
+      if (!options.target.Runs("", op))
+        return UsageError("{} does not run {}: activations dynamic needs it", options.target.name, op);
+    }
+  }
+  if (options.activations == "dynamic" && options.integer_io) {
+    return UsageError("io integer has no effect with activations dynamic: ranges differ from run to run");
+  }
   if (!rules.any()) return UsageError("{} runs nothing in integers", options.target.name);
   if (options.emit == Emit::kNBits)
     return UsageError("emit nbits keeps activations float: it does not go with activations");

@@ -11,11 +11,13 @@
 namespace quant {
 namespace {
 
-constexpr int64_t kOpsetOfAxis = 13;  // DequantizeLinear with an axis
+constexpr int64_t kOpsetOfAxis = 13;     // DequantizeLinear with an axis
+constexpr int64_t kOpsetOfDynamic = 13;  // DynamicQuantizeLinear, Unsqueeze with its axes as an input
 constexpr int64_t kOpsetOfHalfScales = 19;
 constexpr int64_t kOpsetOfBlocks = 21;
 
 int64_t OpsetFor(const WeightForm& form) {
+  if (form.kind == FormKind::kDynamic) return kOpsetOfDynamic;
   if (form.kind != FormKind::kDequantize) return 0;
   int64_t opset = std::max(kOpsetOfAxis, form.spec.format->min_opset);
   if (form.spec.scale_dtype == DType::kFloat16) opset = std::max(opset, kOpsetOfHalfScales);
@@ -112,7 +114,10 @@ Status ApplyPlan(Model& model, const QuantizeOptions& options, QuantizePlan& pla
   RemoveUnused(model);
   for (const WeightVerdict& v : plan.verdicts) DropAsInput(GraphOf(model, v.function), v.value);
   RemoveUnused(model);
-  for (int f = -1; f < static_cast<int>(model.functions.size()); ++f) RETURN_IF_ERROR(Verify(GraphOf(model, f)));
+  for (int f = -1; f < static_cast<int>(model.functions.size()); ++f) {
+    if (options.activations == "dynamic") RETURN_IF_ERROR(GraphOf(model, f).SortTopologically());
+    RETURN_IF_ERROR(Verify(GraphOf(model, f)));
+  }
   return OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libquant/ir/edit.h"
+#include "passes/quant/emit_dynamic.h"
 
 namespace quant {
 namespace {
@@ -296,6 +297,8 @@ Status EmitWeight(Graph& graph, ValueId weight, const FormGroup& group, const Qu
       return EmitDequantize(graph, source, group, quantized);
     case FormKind::kGatherRows:
       return RowsEmitter(graph, source, group).Run(quantized);
+    case FormKind::kDynamic:
+      return EmitDynamic(graph, source, group, quantized);
     case FormKind::kNBits:
       return NBitsEmitter(graph, source, group, options).Run(quantized);
   }

@@ -15,6 +15,7 @@ std::string_view NameOf(Scheme scheme) { return scheme == Scheme::kSymmetric ? "
 std::string OperatorsOf(const Graph& graph, const FormGroup& group) {
   if (group.form.kind == FormKind::kDequantize) return "DequantizeLinear";
   if (group.form.kind == FormKind::kGatherRows) return "Gather and Mul";
+  if (group.form.kind == FormKind::kDynamic) return "DynamicQuantizeLinear";
   std::string names;
   for (const bool table : {false, true}) {
     const bool any = std::any_of(group.readers.begin(), group.readers.end(), [&](const WeightReader& r) {

@@ -131,6 +131,11 @@ class FormMaker {
     form_.view = View2d(channel_axis);
     form_.own_codes = true;
     SingleGroupIsChannel();
+    if (dynamic()) {
+      if (node_.op_type == "Gemm" && !IsPlainGemm(node_)) return "Gemm with transA, alpha or beta";
+      form_.kind = FormKind::kDynamic;
+      return form_;
+    }
     if (grouped()) {
       form_.block = form_.spec.group_size;
     } else {
@@ -200,6 +205,11 @@ class FormMaker {
     } else {
       form_.code_dims = dims_;
     }
+    if (dynamic()) {
+      form_.kind = FormKind::kDynamic;
+      AddWarning(form_, "ONNX Runtime's ConvInteger is slower than float");
+      return form_;
+    }
     return SlowerThanFloat();
   }
 
@@ -256,6 +266,7 @@ class FormMaker {
   }
 
  private:
+  bool dynamic() const { return options_.activations == "dynamic"; }
   bool grouped() const { return form_.spec.granularity == Granularity::kGroup; }
   bool per_tensor() const { return form_.spec.granularity == Granularity::kTensor; }
 
@@ -336,7 +347,19 @@ class FormMaker {
   WeightForm form_;
 };
 
-Answer WeightedForm(const Graph& graph, const WeightReader& reader, const Weighted& role, FormMaker& maker) {
+// Why no integer product with codes made in each run takes the weight; empty when one does.
+std::string WhyNotDynamic(const Graph& graph, const WeightReader& reader, const Weighted& role) {
+  const Node& node = graph.node(reader.node);
+  const bool product = node.op_type == "MatMul" || node.op_type == "Gemm" || node.op_type == "Conv";
+  if (!product || reader.input != role.weight) return fmt::format("{} has no dynamic integer form", node.op_type);
+  if (role.reduction_axis != nullptr && reader.dims().size() != 2)
+    return "a stack of matrices has no dynamic integer form";
+  if (TypeOf(graph, reader, role.activation) != DType::kFloat) return "DynamicQuantizeLinear takes float32 only";
+  return "";
+}
+
+Answer WeightedForm(const Graph& graph, const WeightReader& reader, const Weighted& role, bool dynamic,
+                    FormMaker& maker) {
   const Node& node = graph.node(reader.node);
   const auto rank = static_cast<int64_t>(reader.dims().size());
   const bool matrix = role.reduction_axis != nullptr;
@@ -345,6 +368,9 @@ Answer WeightedForm(const Graph& graph, const WeightReader& reader, const Weight
     return fmt::format("input {} of {}, not its weight", reader.input, node.op_type);
   if (left && !matrix) return fmt::format("the data of {}, not its weight", node.op_type);
   std::string reason = maker.SetActivation(TypeOf(graph, reader, left ? role.weight : role.activation));
+  if (reason.empty() && dynamic) reason = WhyNotDynamic(graph, reader, role);
+  if (reason.empty() && dynamic && !matrix)
+    reason = maker.Request(node.op_type, "slower than float as ConvInteger, it");
   if (reason.empty() && role.on_request) reason = maker.Request(node.op_type, node.op_type + "'s weight");
   if (reason.empty() && left) reason = maker.Request(node.op_type, "a left operand of " + node.op_type);
   if (reason.empty() && matrix && rank < 2) reason = fmt::format("rank {} on {}", rank, node.op_type);
@@ -370,13 +396,16 @@ Answer FormForReader(const Graph& graph, const WeightReader& reader, const Weigh
     return fmt::format("read by {} with attributes that its function is called with", node.op_type);
   FormMaker maker(graph, reader, format, options);
   std::string reason;
+  const OpDef* op = OpOf(node);
+  const auto* weighted = op == nullptr ? nullptr : std::get_if<Weighted>(&op->role);
+  if (options.activations == "dynamic" && weighted == nullptr) {
+    return fmt::format("{} has no dynamic integer form", node.op_type);
+  }
   if (IsTable(node, reader.input)) {
     reason = maker.SetActivation(reader.dtype);
     return reason.empty() ? maker.Table() : Answer(reason);
   }
-  const OpDef* op = OpOf(node);
-  const auto* weighted = op == nullptr ? nullptr : std::get_if<Weighted>(&op->role);
-  if (weighted != nullptr) return WeightedForm(graph, reader, *weighted, maker);
+  if (weighted != nullptr) return WeightedForm(graph, reader, *weighted, options.activations == "dynamic", maker);
 
   const auto* recurrent = op == nullptr ? nullptr : std::get_if<Recurrent>(&op->role);
   std::string behind;

@@ -16,6 +16,7 @@ namespace quant {
 enum class FormKind {
   kDequantize,  // codes -> DequantizeLinear [-> Reshape] -> reader
   kGatherRows,  // Gather(codes), Gather(scales), multiplied: only the rows that are looked up
+  kDynamic,     // the product in integers, its activation quantized in each run: MatMulInteger, ConvInteger
   kNBits,       // MatMul, Gemm -> MatMulNBits; Gather -> GatherBlockQuantized
 };
 

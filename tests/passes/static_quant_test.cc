@@ -161,6 +161,61 @@ TEST_CASE("inputs and outputs become codes when asked for") {
   CHECK(q->placed.ports.size() == 2);
 }
 
+StatusOr<Quantized> QuantizeDynamically(const std::string& graph, QuantizeOptions options) {
+  auto model = ParseModelText("<ir_version: 10, opset_import: [\"\": 17]>\n" + graph);
+  REQUIRE(model.ok());
+  REQUIRE(InferShapes(*model).ok());
+  Quantized out;
+  out.model = std::move(*model);
+  ASSIGN_OR_RETURN(out.weights, PlanWeights(out.model, options));
+  RETURN_IF_ERROR(ApplyPlan(out.model, options, out.weights));
+  REQUIRE(InferShapes(out.model).ok());
+  for (const NodeId id : out.model.graph.main().nodes) out.ops.push_back(out.model.graph.node(id).op_type);
+  return out;
+}
+
+TEST_CASE("dynamic codes are made once for all readers of a value") {
+  const std::string graph = R"(g (float[2,2] x) => (float[2,3] y, float[2,3] z)
+    <float[2,3] w = {1.0,2.0,3.0,4.0,5.0,6.0}, float[3,2] v = {1.0,2.0,3.0,4.0,5.0,6.0}, float[3] c = {10.0,20.0,30.0}>
+    { y = MatMul(x, w)  z = Gemm<transB = 1>(x, v, c) })";
+  for (const char* target : {"onnxruntime-cpu", "onnxruntime-vnni"}) {
+    const auto q = QuantizeDynamically(graph, OptionsFor(target, "dynamic"));
+    REQUIRE(q.ok());
+    CHECK(q->Count("DynamicQuantizeLinear") == 1);
+    CHECK(q->Count("MatMulInteger") == 2);
+    const auto session = Session::Create(q->model);
+    REQUIRE(session.ok());
+    const auto out = (*session)->Run({{"x", Tensor::Of<float>({2, 2}, std::vector<float>{1, 0.5F, -1, 2})}});
+    REQUIRE(out.ok());
+    CHECK(std::abs(out->at(0).second.data<float>()[0] - 3) < 0.1F);
+    CHECK(std::abs(out->at(1).second.data<float>()[5] - (30 - 5 + 12)) < 0.3F);
+  }
+}
+
+TEST_CASE("what has no dynamic integer form says so, and a Conv is asked for") {
+  const std::string graph = R"(g (float[1,1,4,4] x, int64[2] i) => (float[1,2,4,4] y, float[2,2] r)
+    <float[2,1,1,1] w = {0.5, 1.0}, float[2] b = {0.25, 100.0}, float[3,2] t = {1.0,2.0,3.0,4.0,5.0,6.0}>
+    { y = Conv(x, w, b)  r = Gather(t, i) })";
+  QuantizeOptions options = OptionsFor("onnxruntime-cpu", "dynamic");
+  const auto none = QuantizeDynamically(graph, options);
+  REQUIRE(none.ok());
+  for (const WeightVerdict& v : none->weights.verdicts) {
+    CHECK(v.kind == VerdictKind::kUnsupported);
+    CHECK_FALSE(v.reason.empty());
+  }
+  options.include_op = {"Conv"};
+  const auto conv = QuantizeDynamically(graph, options);
+  REQUIRE(conv.ok());
+  CHECK(conv->Count("ConvInteger") == 1);
+  const auto session = Session::Create(conv->model);
+  REQUIRE(session.ok());
+  const Tensor x = Tensor::Of<float>({1, 1, 4, 4}, std::vector<float>(16, 1.0F));
+  const auto out = (*session)->Run({{"x", x}, {"i", Tensor::Of<int64_t>({2}, std::vector<int64_t>{0, 2})}});
+  REQUIRE(out.ok());
+  CHECK(std::abs(out->at(0).second.data<float>()[0] - 0.75F) < 0.01F);
+  CHECK(std::abs(out->at(0).second.data<float>()[16] - 101.0F) < 0.01F);
+}
+
 TEST_CASE("options that do not go together are said") {
   QuantizeOptions options;
   REQUIRE(SetQuantizeOption(options, "activations", "uint8").ok());
