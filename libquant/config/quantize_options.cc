@@ -173,8 +173,9 @@ Status CompleteOptions(QuantizeOptions& options) {
     if (options.integer_io) return UsageError("io integer needs integer activations (activations)");
     return OkStatus();
   }
-  if (options.emit == Emit::kQOperator)
-    return Unsupported("emit qoperator is not there yet: emit qdq, which runtimes fuse");
+  if (options.activations == "dynamic" && options.given.contains("emit")) {
+    return UsageError("emit has no effect with activations dynamic: they have one form");
+  }
   if (!options.given.contains("target")) {
     ASSIGN_OR_RETURN(options.target, FindTarget(options.target.name));
   }

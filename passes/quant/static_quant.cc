@@ -38,6 +38,11 @@ StatusOr<PlacedQuantizers> ApplyIntegers(Model& model, const QuantizeOptions& op
   RETURN_IF_ERROR(ApplyPlan(model, options, weights));
   ASSIGN_OR_RETURN(PlacedQuantizers placed, PlaceQuantizers(model, integers, options, scales));
   RETURN_IF_ERROR(Verify(model.graph));
+  if (options.emit != Emit::kQOperator) return placed;
+  RETURN_IF_ERROR(InferShapes(model));
+  DriverOptions driver;
+  driver.pass.target = options.target;
+  RETURN_IF_ERROR(RunPasses(model, {FindPass("fuse-integer-operators")}, driver).status());
   return placed;
 }
 

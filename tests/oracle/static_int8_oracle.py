@@ -148,6 +148,15 @@ def check_model(oracle, path):
     oracle.check(f"{name}: our executor and ONNX Runtime", agreement >= min(END_TO_END, itself - AMONG_THEMSELVES),
                  f"{agreement:.1f} dB; the runtime against itself {itself:.1f} dB")
     check_codes(oracle, name, out, held_out[0])
+    form = oracle.folder / "operators.onnx"
+    oracle.json("quantize", path, "-o", form, "--activations", "uint8", "--target", "onnxruntime-cpu", "--calib", folder,
+                "--emit", "qoperator")
+    onnx.checker.check_model(str(form))
+    same = worst(first, answers(form, held_out[:1]))
+    oracle.check(f"{name}: the form of operators", same >= min(END_TO_END, itself - AMONG_THEMSELVES), f"{same:.1f} dB")
+    written = oracle.outputs(form, held_out[0])
+    same = min(float(sqnr(f, np.ravel(written[n]))) for f, n in zip(answers(form, held_out[:1]), names) if f.dtype == np.float32)
+    oracle.check(f"{name}: the form of operators in our executor", same >= min(END_TO_END, itself - AMONG_THEMSELVES), f"{same:.1f} dB")
     ours, other = worst(reference, theirs), baseline(oracle, path, calibration, held_out, reference)
     print(f"{name}: {ours:.1f} dB, quantize_static {'does not load' if other is None else f'{other:.1f} dB'}; "
           f"{integer} integer kernels, {left} float products; our executor {agreement:.1f} dB from ONNX Runtime, "
