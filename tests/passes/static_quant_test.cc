@@ -216,6 +216,33 @@ TEST_CASE("what has no dynamic integer form says so, and a Conv is asked for") {
   CHECK(std::abs(out->at(0).second.data<float>()[16] - 101.0F) < 0.01F);
 }
 
+TEST_CASE("a ConvTranspose in groups keeps its answers") {
+  const std::string graph = R"(g (float[1,2,3,3] x) => (float[1,4,6,6] z)
+    <float[2,2,2,2] w = {0.1,0.2,0.3,0.4,-0.5,0.6,0.7,-0.8,9.0,1.0,-1.1,1.2,1.3,-1.4,1.5,1.6}, float[4] b = {0.5,-0.5,1.0,2.0}>
+    { z = ConvTranspose<group = 2, strides = [2, 2]>(x, w, b) })";
+  auto model = ParseModelText("<ir_version: 10, opset_import: [\"\": 21]>\n" + graph);
+  REQUIRE(model.ok());
+  REQUIRE(InferShapes(*model).ok());
+  std::vector<float> values(18);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) / 3 - 1;
+  const Tensor x = Tensor::Of<float>({1, 2, 3, 3}, values);
+  const auto exact = Session::Create(*model);
+  REQUIRE(exact.ok());
+  const auto expected = (*exact)->Run({{"x", x}});
+  REQUIRE(expected.ok());
+  for (const char* target : {"portable", "qnn"}) {
+    const auto q = QuantizeText(graph, OptionsFor(target, "uint8"), {{"x", {-1, 1, {}}}, {"z", {-12, 14, {}}}});
+    REQUIRE(q.ok());
+    CHECK(q->integers.nodes.size() == 1);
+    const auto session = Session::Create(q->model);
+    REQUIRE(session.ok());
+    const auto out = (*session)->Run({{"x", x}});
+    REQUIRE(out.ok());
+    const auto got = out->front().second.data<float>(), want = expected->front().second.data<float>();
+    for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) < 0.15F);
+  }
+}
+
 TEST_CASE("options that do not go together are said") {
   QuantizeOptions options;
   REQUIRE(SetQuantizeOption(options, "activations", "uint8").ok());
