@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "libquant/base/checked.h"
 #include "libquant/model/check.h"
 #include "libquant/model/expand_operators.h"
 #include "libquant/model/inline_functions.h"
@@ -97,11 +98,35 @@ class Decomposer {
     return OkStatus();
   }
 
+  // ONNX's body of LayerNormalization lays scale and bias beside the normalized elements in a row: it runs only when
+  // they are as many.
+  Status CheckNormalized(NodeId n) const {
+    const Graph& graph = model_.graph;
+    const Node& node = graph.node(n);
+    const auto dims = DimsOf(graph, InputOf(node, 0));
+    if (!dims) return OkStatus();
+    const auto rank = static_cast<int64_t>(dims->size());
+    const int64_t axis = node.attributes.Int("axis", -1);
+    if (axis < -rank || axis >= rank) return OkStatus();
+    const auto normalized =
+        CheckedProduct(std::span(*dims).subspan(static_cast<size_t>(axis < 0 ? axis + rank : axis)));
+    for (const size_t input : {size_t{1}, size_t{2}}) {
+      const auto beside = DimsOf(graph, InputOf(node, input));
+      if (InputOf(node, input) == kNoValue || !beside) continue;
+      const auto count = CheckedProduct(*beside);
+      if (count && *count == normalized) continue;
+      return Unsupported("node {}: the body that ONNX defines LayerNormalization by fails for a scale or bias of {}",
+                         graph.NodeLabel(n), ToString(*beside));
+    }
+    return OkStatus();
+  }
+
   // ONNX's body of AffineGrid squeezes all dims of 1, so that of images it does not run for a batch of 1.
   Status CheckBodies() const {
     const Graph& graph = model_.graph;
     for (NodeId n : graph.AllNodes()) {
       const Node& node = graph.node(n);
+      if (IsOp(node, "LayerNormalization") && Wants(node.domain, node.op_type)) RETURN_IF_ERROR(CheckNormalized(n));
       if (node.op_type != "AffineGrid" || !Wants(node.domain, node.op_type) || InputOf(node, 0) == kNoValue) continue;
       const auto& theta = graph.value(InputOf(node, 0)).shape;
       if (!theta || theta->size() != 3 || (*theta)[0].value != 1 || (*theta)[1].value == 3) continue;

@@ -6,6 +6,7 @@
 #include "libquant/model/check.h"
 #include "libquant/model/inline_functions.h"
 #include "libquant/model/opset.h"
+#include "libquant/model/type_clashes.h"
 #include "passes/convert/cancel_casts.h"
 
 namespace quant {
@@ -198,6 +199,11 @@ class HalfConverter {
 }  // namespace
 
 StatusOr<HalfReport> ConvertToHalf(Model& model, const HalfOptions& options) {
+  // What has to be half depends on types; where a file's contradict each other there is no telling.
+  const std::vector<TypeClash> clashes = TypeClashes(model);
+  if (!clashes.empty()) {
+    return DataError("the model's element types contradict each other: {}", clashes[0].what);
+  }
   if (!model.functions.empty()) {
     RETURN_IF_ERROR(InlineFunctions(model));
     RETURN_IF_ERROR(InferShapes(model));
