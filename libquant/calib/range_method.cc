@@ -161,6 +161,7 @@ ValueRange LeastSquares(const ValueHistogram& h, int bits) {
 
 std::vector<std::string> RangeMethodNames() {
   std::vector<std::string> names;
+  names.reserve(kNames.size());
   for (const auto& entry : kNames) names.emplace_back(entry.first);
   return names;
 }
