@@ -6,6 +6,7 @@ against float it does no worse than ONNX Runtime's own quantize_static on the sa
 Usage: static_int8_oracle.py NIBBLE SHARED_MODELS SOURCE
 """
 import collections
+import contextlib
 import statistics
 import subprocess
 
@@ -74,7 +75,8 @@ def baseline(oracle, path, calibration, held_out, reference):
     source, prepared, out = (oracle.folder / f"{n}.onnx" for n in ("at17", "prepared", "theirs"))
     subprocess.run([oracle.nibble, "convert", path, "-o", source, "--opset", "17", "-q"], capture_output=True, check=True)
     try:
-        quant_pre_process(str(source), str(prepared))
+        with contextlib.chdir(oracle.folder):  # it leaves a file where it runs
+            quant_pre_process(str(source), str(prepared))
     except Exception:  # it fails on models with open dimensions that it can't follow
         prepared = source
     try:

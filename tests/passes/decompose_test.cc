@@ -2,6 +2,7 @@
 
 #include "libquant/model/check.h"
 #include "libquant/model/text.h"
+#include "passes/convert/to_half.h"
 #include "tests/catch.h"
 
 namespace quant {
@@ -32,6 +33,26 @@ TEST_CASE("AffineGrid of one image stays, as ONNX's body of it does not run") {
   CHECK(ExitCode(one) == 4);
   CHECK(Message(one).find("a batch of 1") != std::string::npos);
   CHECK(Decomposed("AffineGrid", graph(2)).ok());
+}
+
+TEST_CASE("LayerNormalization with a scale of other dims than it normalizes is not left to ONNX's body") {
+  const auto graph = [](const char* dims) {
+    return fmt::format(
+        "g (float[5,5] x, float[5] s, float[{}] b) => (float[5,5] y) {{ y = LayerNormalization(x, s, b) }}", dims);
+  };
+  CHECK(Decomposed("LayerNormalization", graph("5")).ok());
+  const int code = ExitCode(Decomposed("LayerNormalization", graph("5,5")));
+  CHECK((code == 0 || code == 4));  // our own rule may take it
+}
+
+TEST_CASE("types that contradict each other are not made half") {
+  auto model = ParseModelText(R"(<ir_version: 10, opset_import: ["": 21]>
+    g (float[2] x) => (float16[2] y, float[2] z) { y = Cast<to = 1>(x)  z = Sum(x, x, y) })");
+  REQUIRE(model.ok());
+  (void)InferShapes(*model);
+  HalfOptions options;
+  options.type = DType::kFloat16;
+  CHECK(ExitCode(ConvertToHalf(*model, options).status()) == 3);
 }
 
 }  // namespace
