@@ -9,6 +9,7 @@ set(NIBBLE_SHARED_MODELS "${CMAKE_SOURCE_DIR}/../shared/models" CACHE PATH
     "Folder of real models for tests; tests say so when it is absent")
 set(NIBBLE_ONNX_DATA "" CACHE PATH "ONNX's backend conformance data; ./dev sets it")
 set(NIBBLE_ORACLE_PYTHON "" CACHE FILEPATH "Python with ONNX Runtime, for tests only; ./dev sets it")
+set(NIBBLE_LITERT_PYTHON "" CACHE FILEPATH "Python with onnx2tf and LiteRT, for tests only; ./dev sets it")
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)

@@ -19,6 +19,9 @@ struct IntegerRules {
   bool zero_points = true;     // activations may have zero points other than the middle of the format
   bool channel_scales = true;  // a weight may have a scale for each output channel
   bool integer_bias = true;    // a bias is int32 at the product of the scales; else it stays float
+  // Saturation of a quantizer may stand for the Relu or Clip before it. False where quantizers are taken for remarks
+  // only.
+  bool absorb_clamps = true;
   // Operators that it runs in integers between dequantized inputs and a quantized output.
   std::vector<std::string> kernels;
   // Of these, the ones that also run in integers when nothing quantizes their output.

@@ -97,7 +97,8 @@ class TargetReader {
                                                                     {"moves", &rules.moves}};
     const std::map<std::string, bool*> flags = {{"zero-points", &rules.zero_points},
                                                 {"channel-scales", &rules.channel_scales},
-                                                {"integer-bias", &rules.integer_bias}};
+                                                {"integer-bias", &rules.integer_bias},
+                                                {"absorb-clamps", &rules.absorb_clamps}};
     std::vector<std::string> keys;
     for (const auto& list : lists) keys.push_back(list.first);
     for (const auto& flag : flags) keys.push_back(flag.first);

@@ -76,7 +76,7 @@ class Placer {
 
  private:
   Status Absorb(const IntegerNode& n) {
-    if (n.absorbed == kNoNode || n.float_output) return OkStatus();
+    if (n.absorbed == kNoNode || n.float_output || !options_.target.integer.absorb_clamps) return OkStatus();
     const Node& clamp = graph_.node(n.absorbed);
     const auto bounds = BoundsOf(graph_, clamp);
     const ScaleZero sz = scales_.at(n.made);

@@ -67,6 +67,10 @@ TEST_CASE("a Relu goes only where its quantizer saturates where it does") {
   const auto symmetric = QuantizeText(kTwoConvs, OptionsFor("tensorrt", "int8"), {{"y", {0, 3, {}}}});
   REQUIRE(symmetric.ok());
   CHECK(symmetric->Count("Relu") == 1);
+  // Nor do they where the target's converter drops quantizers.
+  const auto remark = QuantizeText(kTwoConvs, OptionsFor("tflite", "int8"), {{"y", {0, 3, {}}}});
+  REQUIRE(remark.ok());
+  CHECK(remark->Count("Relu") == 1);
 }
 
 TEST_CASE("a Clip goes where the range ends within its bounds") {
@@ -92,9 +96,8 @@ TEST_CASE("a missing range is named before anything is rewritten") {
 TEST_CASE("a bias that would not fit into int32 widens its channel's weights") {
   const std::string graph = R"(g (float[1,1,4,4] x) => (float[1,2,4,4] z)
     <float[2,1,1,1] w = {0.5, 1e-30}, float[2] b = {0.25, 100.0}> { z = Conv(x, w, b) })";
-  for (const char* target : {"onnxruntime-cpu", "onnxruntime-vnni", "tflite"}) {
-    const auto q = QuantizeText(graph, OptionsFor(target, std::string(target) == "tflite" ? "int8" : "uint8"),
-                                {{"z", {-2, 102, {}}}});
+  for (const char* target : {"onnxruntime-cpu", "onnxruntime-vnni", "qnn"}) {
+    const auto q = QuantizeText(graph, OptionsFor(target, "uint8"), {{"z", {-2, 102, {}}}});
     REQUIRE(q.ok());
     CHECK(q->placed.notes.size() == 1);
     const auto session = Session::Create(q->model);
@@ -146,6 +149,33 @@ TEST_CASE("Softmax and decomposed norms stay float, and so does what no product 
   REQUIRE(q.ok());
   CHECK(q->Count("QuantizeLinear") == 2);  // what the two products read
   for (const IntegerNode& n : q->integers.nodes) CHECK(q->model.graph.node(n.node).op_type == "MatMul");
+}
+
+// All confidences 0: what one scale for boxes and confidences gives.
+TEST_CASE("a detector's tail stays float behind its last products") {
+  const std::string graph = R"(g (float[1,1,2,2] x) => (float[1,8] z)
+    <float[1,1,1,1] w = {600.0}, float[1,1,1,1] v = {1.0}, int64[2] to = {1, 8}>
+    { c = Conv(x, w)  d = Conv(x, v)  s = Sigmoid(d)  k = Concat<axis = 1>(c, s)  z = Reshape(k, to) })";
+  for (const char* target : {"onnxruntime-cpu", "qnn", "portable"}) {
+    INFO(target);
+    const auto q = QuantizeText(graph, OptionsFor(target, "uint8"),
+                                {{"x", {-1, 1, {}}},
+                                 {"c", {-600, 600, {}}},
+                                 {"d", {-1, 1, {}}},
+                                 {"s", {0, 1, {}}},
+                                 {"k", {-600, 600, {}}},
+                                 {"z", {-600, 600, {}}}});
+    REQUIRE(q.ok());
+    CHECK(q->integers.nodes.size() == 2);
+    const auto session = Session::Create(q->model);
+    REQUIRE(session.ok());
+    const auto out = (*session)->Run({{"x", Tensor::Of<float>({1, 1, 2, 2}, std::vector<float>{-1, 0, 0.5F, 1})}});
+    REQUIRE(out.ok());
+    const auto z = out->front().second.data<float>();
+    CHECK(std::abs(z[0] + 600) < 6);
+    CHECK(std::abs(z[4] - 0.2689F) < 0.01F);
+    CHECK(std::abs(z[7] - 0.7311F) < 0.01F);
+  }
 }
 
 TEST_CASE("inputs and outputs become codes when asked for") {
