@@ -9,6 +9,7 @@
   passes     the default pipeline over generated models of 1,000, 10,000 and 50,000 nodes: how its time grows with nodes
   sweep      `nibble sweep` of the digit transformer and, where it is there, a text recogniser on random lines, int4 and
              int8 in five group sizes and two schemes, against a `nibble quantize` and a `nibble diff` for each
+  int8       static INT8 beside ONNX Runtime's quantize_static: time and peak memory of both, and speed of their models
   start-up   nibble --help
 Runs in the test-only Python environment (numpy, onnx, onnxruntime).
 """
@@ -30,6 +31,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from many_nodes import many_nodes
+from static_int8 import bench_int8
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"
@@ -281,7 +283,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--gigabytes", type=float, default=1.0, help="of the model with external weights; default 1")
     parser.add_argument("--inline", action="store_true", help="also a model just under 2 GiB with its weights inline")
-    parser.add_argument("--only", choices=["executor", "weights", "speed", "passes", "sweep"])
+    parser.add_argument("--only", choices=["executor", "weights", "speed", "passes", "sweep", "int8"])
     parser.add_argument("--json")
     args = parser.parse_args()
     nibble = f"{args.build}/tools/nibble"
@@ -309,6 +311,8 @@ def main():
             results["passes"] = bench_passes(nibble, folder)
         if args.only in (None, "sweep"):
             results["sweep"] = bench_sweep(nibble, folder)
+        if args.only in (None, "int8"):
+            results["int8"] = bench_int8(nibble, folder)
     print(json.dumps(results, indent=2))
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=2) + "\n")
