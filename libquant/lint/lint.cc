@@ -22,12 +22,21 @@ StatusOr<std::vector<Finding>> Lint(Model& model, const LintOptions& options) {
   LintSoundness(model, out);
   LintInterface(model, options, out);
   LintOperators(model, options, out);
+  LintIntegers(model, options, out);
   LintNodes(model, out);
   RETURN_IF_ERROR(LintWeights(model, options, out));
   LintFiles(model, out);
   std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
     return std::pair(a.severity, a.finding) < std::pair(b.severity, b.finding);
   });
+  return out;
+}
+
+std::vector<Finding> LintQuantizers(const Model& model, const Target& target) {
+  LintOptions options;
+  options.target = target;
+  std::vector<Finding> out;
+  LintIntegers(model, options, out);
   return out;
 }
 

@@ -37,8 +37,9 @@ class Planner {
 
   IntegerPlan Run() {
     for (const NodeId id : graph_.main().nodes) Consider(id);
-    while (DropOne()) {
-    }
+    do {
+      FindWanted();
+    } while (DropSome());
     return Collect();
   }
 
@@ -157,6 +158,23 @@ class Planner {
     return false;
   }
 
+  // Values that some product reads as codes, at once or through other integer nodes. What only integer nodes read that
+  // end in float themselves is none: a detector's Concat of boxes and confidences behind its last Conv, say.
+  void FindWanted() {
+    wanted_.clear();
+    for (auto id = order_.rbegin(); id != order_.rend(); ++id) {
+      const auto found = nodes_.find(*id);
+      if (found == nodes_.end()) continue;
+      const IntegerNode& n = found->second;
+      if (n.kind != Kind::kWeighted && !MakesWanted(n)) continue;
+      for (const int32_t i : n.inputs) wanted_.insert(graph_.node(n.node).inputs[static_cast<size_t>(i)]);
+    }
+  }
+  bool MakesWanted(const IntegerNode& n) const {
+    const std::vector<ValueId> made = MadeBy(n);
+    return std::any_of(made.begin(), made.end(), [&](ValueId v) { return wanted_.contains(v); });
+  }
+
   // The node may make codes or floats and nothing behind it multiplies.
   bool EndsInFloat(const IntegerNode& n) const {
     if (n.kind == Kind::kMoving || !rules_.MayEndInFloat(graph_.node(n.node).op_type)) return false;
@@ -180,11 +198,10 @@ class Planner {
         std::all_of(n.inputs.begin(), n.inputs.end(), [&](int32_t i) { return MadeAsCodes(input(i)); })) {
       return true;
     }
-    const std::vector<ValueId> made = MadeBy(n);
-    return std::any_of(made.begin(), made.end(), [&](ValueId v) { return ReadAsCodes(v, false); });
+    return MakesWanted(n);
   }
 
-  bool DropOne() {
+  bool DropSome() {
     bool dropped = false;
     for (auto it = nodes_.begin(); it != nodes_.end();) {
       if (Stays(it->second)) {
@@ -234,6 +251,7 @@ class Planner {
   std::map<NodeId, std::string> why_float_;
   std::map<NodeId, IntegerNode> nodes_;
   std::vector<NodeId> order_;
+  std::set<ValueId> wanted_;
   std::vector<FloatNode> left_;
 };
 

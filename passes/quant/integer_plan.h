@@ -3,13 +3,12 @@
 // rewritten, so that every range that is missing is found first.
 //
 //   weighted       Conv, Gemm, MatMul whose weight is quantized: what it reads is quantized, and what it makes, unless
-//   the
-//                  target takes a float output and nothing behind wants codes
-//   requantizing   Add, Mul, Sigmoid, Concat: when all it reads is quantized for others' sake, and a node that runs in
-//                  integers reads what it makes
+//                  the target takes a float output and nothing behind wants codes
+//   requantizing   Add, Mul, Sigmoid, Concat: when all it reads is quantized for others' sake, and what it makes
+//   reaches
+//                  a weighted node through integer nodes
 //   moving         Reshape, MaxPool: when it reads what is made as codes, or stands between two integer nodes; input
-//   and
-//                  output have the same parameters
+//                  and output have the same parameters
 //   Relu, Clip     behind one of the first two: part of it, as its quantizer saturates where they do
 //
 // Everything else stays float.
