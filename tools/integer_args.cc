@@ -22,7 +22,8 @@ std::vector<std::string> ActivationWords() {
 
 }  // namespace
 
-void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words) {
+void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words,
+                          std::map<std::string, std::vector<std::string>>& lists) {
   args.Group("Activations");
   args.Choice(
       "--activations", ActivationWords(), &words["activations"],
@@ -32,6 +33,11 @@ void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words)
              "samples to measure ranges on, as --data takes them, random:N, or a file of ranges written by "
              "`nibble calibrate`");
   method_.Declare(args, "calib-", false);
+  args.Value("--improve", "HELPER", &lists["improve"],
+             "equalize (reach of the weights of neighbouring layers), balance or balance=ALPHA (SmoothQuant: what "
+             "activations vary between channels goes into weights; ALPHA 0 to 1, default 0.5), correct-bias (what "
+             "rounding weights shifts means by): measured on the samples of --calib and kept where the worst output's "
+             "SQNR gets better; may be repeated, in the order of trying");
   args.Choice("--io", {"float", "integer"}, &words["io"],
               "type of the model's inputs and outputs where codes are read or made; default float");
   args.Flag("--no-fuse", &no_fuse_, "quantize the graph as it is, without running the default passes first");
@@ -56,9 +62,8 @@ Status IntegerArgs::Prepare(Model& model, const QuantizeOptions& options) const 
   return used_ ? PrepareForIntegers(model, options, !no_fuse_) : OkStatus();
 }
 
-Status IntegerArgs::FindRanges(const Args& args, const std::string& path, const Model& model,
-                               const QuantizePlan& weights, const QuantizeOptions& options, bool quiet,
-                               bool plan_only) {
+Status IntegerArgs::FindRanges(const Args& args, const std::string& path, Model& model, const QuantizePlan& weights,
+                               const QuantizeOptions& options, bool quiet, bool plan_only) {
   if (!used_) return OkStatus();
   ASSIGN_OR_RETURN(plan_, PlanIntegers(model, weights, options));
   const auto add = [&](NodeId id, std::string verdict, std::string reason) {
@@ -75,6 +80,8 @@ Status IntegerArgs::FindRanges(const Args& args, const std::string& path, const 
   if (NamesRanges(*calib_)) {
     if (method_.given(args))
       return UsageError("{} holds ranges already: --calib-method and the like have no effect", *calib_);
+    if (!options.improve.empty())
+      return UsageError("{} holds ranges: --improve needs samples to measure on (--calib SAMPLES)", *calib_);
     ASSIGN_OR_RETURN(RangesFile file, ReadRanges(*calib_));
     ranges_ = std::move(file.ranges);
     return OkStatus();
@@ -83,10 +90,16 @@ Status IntegerArgs::FindRanges(const Args& args, const std::string& path, const 
   Model runnable = model;
   RETURN_IF_ERROR(WithContext(ExpandOperators(runnable), path));
   ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, samples_.Open(runnable));
-  Progress progress("calibrating", quiet);
+  Progress progress(options.improve.empty() ? "calibrating" : "improving", quiet);
+  const auto update = [&](int64_t done, int64_t all) { progress.Update(done, all); };
+  if (!options.improve.empty()) {
+    ASSIGN_OR_RETURN(Improved improved, ImproveIntegers(path, model, weights, plan_, options, *source, range, update));
+    ranges_ = std::move(improved.ranges);
+    tried_ = std::move(improved.tried);
+    return OkStatus();
+  }
   ASSIGN_OR_RETURN(const Calibration calibration,
-                   Calibrate(runnable, RangesWanted(model, plan_), *source, range,
-                             [&](int64_t done, int64_t all) { progress.Update(done, all); }));
+                   Calibrate(runnable, RangesWanted(model, plan_), *source, range, update));
   ASSIGN_OR_RETURN(ranges_, calibration.Ranges(options.non_finite));
   samples_run_ = calibration.samples;
   return OkStatus();
@@ -99,6 +112,13 @@ Status IntegerArgs::Apply(Model& model, const QuantizeOptions& options, Quantize
     if (found == row_of_.end()) continue;
     std::string& reason = rows_[found->second].reason;
     reason += (reason.empty() ? "" : "; ") + note.text;
+  }
+  findings_ = LintQuantizers(model, options.target);
+  for (const Finding& finding : findings_) {
+    if (finding.severity == Severity::kError) {
+      return DataError("the quantized model would not suit {}: {} ({})", options.target.name, finding.what,
+                       finding.where.front());
+    }
   }
   return OkStatus();
 }
@@ -123,6 +143,43 @@ void IntegerArgs::AddTo(Report& report) const {
                   rows_.size(), plan_.quantized.size(), placed_.absorbed));
   report.sections.push_back(std::move(section));
   report.data.Set("integer_nodes", json);
+  if (!findings_.empty()) AddFindings(report);
+  if (!tried_.empty()) AddImprovements(report);
+}
+
+void IntegerArgs::AddFindings(Report& report) const {
+  ReportTable table{{"finding", "where"}, {}};
+  Json json = Json::Array();
+  for (const Finding& finding : findings_) {
+    for (const std::string& where : finding.where) {
+      table.rows.push_back({std::string(KindOf(finding.finding).id), where});
+      json.Append(Json::Object().Set("finding", std::string(KindOf(finding.finding).id)).Set("where", where));
+    }
+  }
+  ReportSection section{"Not as the target wants it", {}, true};
+  section.blocks.emplace_back(std::move(table));
+  report.sections.push_back(std::move(section));
+  report.data.Set("findings", json);
+}
+
+void IntegerArgs::AddImprovements(Report& report) const {
+  ReportTable table{{"improvement", "places", "dB without", "dB with", "verdict"}, {}};
+  Json json = Json::Array();
+  for (const TriedImprovement& tried : tried_) {
+    const std::string verdict = tried.places == 0 ? "nothing to change" : tried.kept ? "kept" : "no help: left out";
+    table.rows.push_back({tried.what.Label(), fmt::format("{}", tried.places), fmt::format("{:.2f}", tried.without),
+                          tried.places == 0 ? "" : fmt::format("{:.2f}", tried.with), verdict});
+    json.Append(Json::Object()
+                    .Set("improvement", tried.what.Label())
+                    .Set("places", static_cast<int64_t>(tried.places))
+                    .Set("sqnr_without", tried.without)
+                    .Set("sqnr_with", tried.with)
+                    .Set("kept", tried.kept));
+  }
+  ReportSection section{"Improvements", {}, true};
+  section.blocks.emplace_back(std::move(table));
+  report.sections.push_back(std::move(section));
+  report.data.Set("improvements", json);
 }
 
 }  // namespace quant

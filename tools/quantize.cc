@@ -66,6 +66,7 @@ class QuantizeTool : public Tool {
          "nibble quantize model.onnx -o small.onnx --config rules.yaml --keep fp16",
          "nibble quantize model.onnx -o small.onnx --weights int8 --include-op LSTM",
          "nibble quantize model.onnx -o small.onnx --activations uint8 --calib samples.npz --target onnxruntime-cpu",
+         "nibble quantize model.onnx -o small.onnx --activations uint8 --calib samples.npz --improve balance",
          "nibble quantize model.onnx -o small.onnx --data samples.npz --gate 'sqnr>=20'",
          "nibble quantize model.onnx -o small.onnx --data samples.npz --auto 'sqnr>=35'",
          "nibble quantize model.onnx -o small.onnx --data samples.npz --budget 4.5bpw --write-config chosen.yaml"}};
@@ -92,7 +93,7 @@ class QuantizeTool : public Tool {
     args.Choice("--target", TargetNames(), &words_["target"],
                 "runtime the model is for; default portable, with positive scales only");
     args.Flag("--clamp-non-finite", &clamp_, "take NaN as 0 and infinities as the largest value, instead of failing");
-    integer_.Declare(args, words_);
+    integer_.Declare(args, words_, lists_);
     args.Group("Which weights");
     args.Value("--config", "FILE", &config_, "options and rules for single weights, in YAML");
     args.Value("--skip", "PATTERN", &lists_["skip"], "leave these float; may be repeated");

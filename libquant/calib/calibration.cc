@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "libquant/calib/channel_spans.h"
 #include "libquant/exec/session.h"
 #include "libquant/ops/op_def.h"
 
@@ -31,25 +32,16 @@ std::vector<float> Widened(const Tensor& tensor) {
 // Largest finite magnitudes by channel, into `absmax`; emptied for good when the number of channels changes.
 void NoteChannels(std::span<const float> values, const Dims& dims, int64_t from_end, bool first,
                   std::vector<float>& absmax) {
-  const auto rank = static_cast<int64_t>(dims.size());
-  const int64_t axis = rank + from_end;
-  const int64_t channels = axis >= 0 && axis < rank ? dims[static_cast<size_t>(axis)] : 0;
-  if (first) absmax.assign(static_cast<size_t>(channels), 0);
-  if (channels == 0 || absmax.size() != static_cast<size_t>(channels)) {
-    absmax.clear();
-    return;
-  }
-  int64_t inner = 1;
-  for (int64_t i = axis + 1; i < rank; ++i) inner *= dims[static_cast<size_t>(i)];
-  if (inner == 0) return;
-  const int64_t rows = static_cast<int64_t>(values.size()) / inner;
-  for (int64_t row = 0; row < rows; ++row) {
-    float& most = absmax[static_cast<size_t>(row % channels)];
-    for (int64_t i = 0; i < inner; ++i) {
-      const float x = std::fabs(values[static_cast<size_t>(row * inner + i)]);
-      if (x > most && std::isfinite(x)) most = x;
+  const auto channels = static_cast<size_t>(ChannelCount(dims, from_end));
+  if (first) absmax.assign(channels, 0);
+  if (absmax.size() != channels) absmax.clear();
+  if (absmax.empty()) return;
+  ForEachChannelSpan(values, dims, from_end, [&](size_t c, std::span<const float> span) {
+    for (const float value : span) {
+      const float x = std::fabs(value);
+      if (x > absmax[c] && std::isfinite(x)) absmax[c] = x;
     }
-  }
+  });
 }
 
 class Calibrator {

@@ -59,6 +59,9 @@ std::string QuantizeFileText(const QuantizeOptions& options) {
   PutList(out, "skip-op", options.skip_op);
   PutList(out, "only", options.only);
   PutList(out, "include-op", options.include_op);
+  std::vector<std::string> improve;
+  for (const Improvement& what : options.improve) improve.push_back(what.Label());
+  PutList(out, "improve", improve);
   PutList(out, "gate", options.gate);
   if (!options.rules.empty()) {
     out << YAML::Key << "rules" << YAML::Value << YAML::BeginSeq;

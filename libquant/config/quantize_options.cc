@@ -71,6 +71,13 @@ const std::vector<std::pair<std::string, Emit>>& EmitWords() {
   return words;
 }
 
+const std::vector<std::pair<std::string, Improvement::Kind>>& ImprovementWords() {
+  using K = Improvement::Kind;
+  static const std::vector<std::pair<std::string, K>> words = {
+      {"equalize", K::kEqualize}, {"balance", K::kBalance}, {"correct-bias", K::kCorrectBias}};
+  return words;
+}
+
 using FormatSetter = Status (*)(WeightFormat&, const std::string&);
 const std::vector<std::pair<std::string, FormatSetter>>& FormatSetters() {
   static const std::vector<std::pair<std::string, FormatSetter>> setters = {
@@ -135,6 +142,12 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
          ASSIGN_OR_RETURN(o.integer_io, Choice<bool>("io", v, {{"float", false}, {"integer", true}}));
          return OkStatus();
        }},
+      {"improve",
+       [](O& o, const S& v) -> Status {
+         ASSIGN_OR_RETURN(const Improvement what, ParseImprovement(v));
+         o.improve.push_back(what);
+         return OkStatus();
+       }},
       {"target", SetTarget},
       {"skip", AddTo(&O::skip)},
       {"skip-op", AddTo(&O::skip_op)},
@@ -146,6 +159,27 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
 }
 
 }  // namespace
+
+StatusOr<Improvement> ParseImprovement(const std::string& word) {
+  Improvement out;
+  const size_t equals = word.find('=');
+  ASSIGN_OR_RETURN(out.kind, Choice<Improvement::Kind>("improve", word.substr(0, equals), ImprovementWords()));
+  if (equals == std::string::npos) return out;
+  if (out.kind != Improvement::Kind::kBalance) return UsageError("improve {} takes no number", word.substr(0, equals));
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, out.alpha);
+  if (error != std::errc() || stop != end || !(out.alpha >= 0 && out.alpha <= 1)) {
+    return UsageError("improve balance takes a number from 0 to 1, not '{}'", word.substr(equals + 1));
+  }
+  return out;
+}
+
+std::string Improvement::Label() const {
+  for (const auto& [name, value] : ImprovementWords()) {
+    if (value == kind) return kind == Kind::kBalance ? fmt::format("{}={}", name, alpha) : name;
+  }
+  return "";
+}
 
 std::string_view NameOf(Emit emit) {
   for (const auto& [name, value] : EmitWords()) {
@@ -171,6 +205,7 @@ Status CompleteOptions(QuantizeOptions& options) {
   if (options.activations == "none") {
     if (options.emit == Emit::kQOperator) return UsageError("emit qoperator needs integer activations (activations)");
     if (options.integer_io) return UsageError("io integer needs integer activations (activations)");
+    if (!options.improve.empty()) return UsageError("improve needs integer activations (activations)");
     return OkStatus();
   }
   if (options.activations == "dynamic" && options.given.contains("emit")) {
@@ -185,6 +220,9 @@ Status CompleteOptions(QuantizeOptions& options) {
       if (!options.target.Runs("", op))
         return UsageError("{} does not run {}: activations dynamic needs it", options.target.name, op);
     }
+  }
+  if (options.activations == "dynamic" && !options.improve.empty()) {
+    return UsageError("improve has no effect with activations dynamic: it needs ranges");
   }
   if (options.activations == "dynamic" && options.integer_io) {
     return UsageError("io integer has no effect with activations dynamic: ranges differ from run to run");
@@ -220,7 +258,7 @@ Status SetFormatOption(WeightFormat& format, std::string_view key, const std::st
 }
 
 Status NeedFloatActivations(const QuantizeOptions& options) {
-  for (const char* key : {"activations", "io"}) {
+  for (const char* key : {"activations", "io", "improve"}) {
     if (options.given.contains(key))
       return UsageError("{} has no effect here: formats of weights are tried, activations stay float", key);
   }
@@ -247,7 +285,7 @@ const std::vector<std::string>& QuantizeOptionKeys() {
 }
 
 bool HoldsList(std::string_view key) {
-  return key == "skip" || key == "skip-op" || key == "only" || key == "include-op" || key == "gate";
+  return key == "skip" || key == "skip-op" || key == "only" || key == "include-op" || key == "improve" || key == "gate";
 }
 
 }  // namespace quant

@@ -27,6 +27,16 @@ struct WeightFormat {
   DType scale_type = DType::kUndefined;  // kUndefined: the activation's type
 };
 
+// An accuracy helper that needs no training, tried on the samples that ranges come from and kept where it helps.
+struct Improvement {
+  enum class Kind { kEqualize, kBalance, kCorrectBias };
+  Kind kind = Kind::kEqualize;
+  double alpha = 0.5;         // of kBalance
+  std::string Label() const;  // "balance=0.5"
+};
+// What names them: "equalize", "balance", "balance=0.5", "correct-bias". UsageError for anything else.
+StatusOr<Improvement> ParseImprovement(const std::string& word);
+
 // A rule for the weights whose name, or a reader's, matches; the first rule that does is the weight's.
 struct WeightRule {
   std::string match;  // RE2, found anywhere in a name; empty: every name
@@ -43,8 +53,9 @@ struct QuantizeOptions {
   Emit emit = Emit::kQdq;
   // "none": they stay float; a Format's name: codes at ranges known beforehand; "dynamic": codes at each run's range.
   std::string activations = "none";
-  bool integer_io = false;   // the model's inputs and outputs are codes where they can be
-  Keep keep = Keep::kFloat;  // type of the weights that are not quantized
+  bool integer_io = false;           // the model's inputs and outputs are codes where they can be
+  std::vector<Improvement> improve;  // in the order in which they are tried
+  Keep keep = Keep::kFloat;          // type of the weights that are not quantized
   NonFinite non_finite = NonFinite::kError;
   int64_t accuracy_level = 4;           // of MatMulNBits
   bool accuracy_level_set = false;      // given by the user: then an error with qdq, where it has no effect
@@ -59,8 +70,8 @@ struct QuantizeOptions {
 };
 
 // Sets an option by the name and the words that flags and files share: "group-size", "channel". A key that holds a
-// list (skip, skip-op, only, include-op, gate) takes one entry more. UsageError naming the key and what it takes;
-// unknown keys too.
+// list (skip, skip-op, only, include-op, improve, gate) takes one entry more. UsageError naming the key and what it
+// takes; unknown keys too.
 Status SetQuantizeOption(QuantizeOptions& options, std::string_view key, const std::string& value);
 // Fills in what was not given and follows from what was: integer activations want weights of 8 bits in the target's
 // preferred format, a scale for each channel. UsageError for what has no effect or does not go together.

@@ -1,5 +1,5 @@
-// The ranges that a model's values take over samples, by name: what calibration finds and what the placement of
-// activations' quantizers needs. Plain data: who measured it, and how, is not told.
+// The ranges, and means, that a model's values take over samples, by name: what calibration finds and what the
+// placement of activations' quantizers needs. Plain data: who measured it, and how, is not told.
 #pragma once
 
 #include <cstdint>
@@ -27,5 +27,8 @@ struct RangeWanted {
   // known; null: only the whole.
   std::optional<int64_t> channel_axis = std::nullopt;
 };
+
+// Means by channel of values, by name.
+using ChannelMeans = std::map<std::string, std::vector<double>, std::less<>>;
 
 }  // namespace quant

@@ -76,6 +76,15 @@ StatusOr<TrialResult> Trials::RunPlan(const QuantizeOptions& options, QuantizePl
   result.bytes = EstimateBytes(model_, plan, options);
   Model candidate = model_;
   RETURN_IF_ERROR(ApplyPlan(candidate, options, plan));
+  ASSIGN_OR_RETURN(result.diff, RunModel(std::move(candidate)));
+  result.diff.reference = path_;
+  result.diff.reference_bytes = float_bytes();
+  result.diff.candidate_bytes = result.bytes;
+  result.plan = std::move(plan);
+  return result;
+}
+
+StatusOr<DiffReport> Trials::RunModel(Model candidate) {
   RETURN_IF_ERROR(InferShapes(candidate));
   RETURN_IF_ERROR(ExpandOperators(candidate));
   ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Create(candidate));
@@ -84,12 +93,7 @@ StatusOr<TrialResult> Trials::RunPlan(const QuantizeOptions& options, QuantizePl
   compare.output = options_.output;
   compare.labels = options_.labels;
   compare.progress = options_.progress;
-  ASSIGN_OR_RETURN(result.diff, Compare(*reference_, *answers, *samples_, compare));
-  result.diff.reference = path_;
-  result.diff.reference_bytes = float_bytes();
-  result.diff.candidate_bytes = result.bytes;
-  result.plan = std::move(plan);
-  return result;
+  return Compare(*reference_, *answers, *samples_, compare);
 }
 
 }  // namespace quant

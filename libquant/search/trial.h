@@ -42,6 +42,9 @@ class Trials {
   // The same for a plan that was made of the model with these options: to look at it first.
   StatusOr<TrialResult> RunPlan(const QuantizeOptions& options, QuantizePlan plan);
 
+  // How far a model is from the float one that was made of it by other means. Its operators need not have kernels yet.
+  StatusOr<DiffReport> RunModel(Model candidate);
+
   const Model& model() const { return model_; }
   int64_t float_bytes() const;
 

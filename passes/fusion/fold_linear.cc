@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "passes/match.h"
 
@@ -50,21 +48,6 @@ template <typename T>
 bool PutRounded(double value, T& out) {
   out = Rounded<T>(value);
   return std::isfinite(static_cast<double>(out));
-}
-
-// Calls f(begin, end, o, i) for the elements of a weight of these dims that take input channel i to output channel o.
-template <typename F>
-void ForEachPair(const LinearOp& op, const Dims& dims, F&& f) {
-  const int64_t rows = dims[0], columns = dims[1];
-  const int64_t taps = std::accumulate(dims.begin() + 2, dims.end(), int64_t{1}, std::multiplies<>());
-  for (int64_t a = 0; a < rows; ++a) {
-    const int64_t base = a / (rows / op.groups) * columns;
-    for (int64_t b = 0; b < columns; ++b) {
-      const int64_t o = op.output_major ? a : base + b, i = op.output_major ? base + b : a;
-      const int64_t begin = (a * columns + b) * taps;
-      f(begin, begin + taps, static_cast<size_t>(o), static_cast<size_t>(i));
-    }
-  }
 }
 
 class Folder {
@@ -126,7 +109,7 @@ class Folder {
     WithFloats(weight_.dtype(), [&](auto zero) {
       using T = decltype(zero);
       const T* w = weight_.data<T>().data();
-      ForEachPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
+      ForEachChannelPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
         double sum = 0;
         for (int64_t k = begin; k < end; ++k) sum += static_cast<double>(w[k]);
         bias_[o] += alpha * shift[i] * sum;
@@ -141,7 +124,7 @@ class Folder {
       using T = decltype(zero);
       const T* from = weight_.data<T>().data();
       T* to = out.mutable_data<T>().data();
-      ForEachPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
+      ForEachChannelPair(op_, dims(), [&](int64_t begin, int64_t end, size_t o, size_t i) {
         const double factor = by_output_ != nullptr ? (*by_output_)[o] : (*by_input_)[i];
         for (int64_t k = begin; k < end; ++k) {
           finite = PutRounded(static_cast<double>(from[k]) * factor, to[k]) && finite;

@@ -3,6 +3,8 @@
 //   y[o] = sum over i and taps of w[o, i, tap] * x[i] + b[o]      i, o: channels of x and y, at each position
 #pragma once
 
+#include <functional>
+#include <numeric>
 #include <optional>
 
 #include "passes/pass.h"
@@ -30,5 +32,20 @@ std::optional<LinearOp> LinearMaking(const PassContext& context, ValueId value);
 
 // A Conv or ConvTranspose that adds no border to x.
 bool HasNoPads(const Node& conv);
+
+// Calls f(begin, end, o, i) for the elements of a weight of these dims that take input channel i to output channel o.
+template <typename F>
+void ForEachChannelPair(const LinearOp& op, const Dims& dims, F&& f) {
+  const int64_t rows = dims[0], columns = dims[1];
+  const int64_t taps = std::accumulate(dims.begin() + 2, dims.end(), int64_t{1}, std::multiplies<>());
+  for (int64_t a = 0; a < rows; ++a) {
+    const int64_t base = a / (rows / op.groups) * columns;
+    for (int64_t b = 0; b < columns; ++b) {
+      const int64_t o = op.output_major ? a : base + b, i = op.output_major ? base + b : a;
+      const int64_t begin = (a * columns + b) * taps;
+      f(begin, begin + taps, static_cast<size_t>(o), static_cast<size_t>(i));
+    }
+  }
+}
 
 }  // namespace quant

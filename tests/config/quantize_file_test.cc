@@ -67,13 +67,13 @@ include-op: LSTM
 }
 
 TEST_CASE("the keys that are known are those that a file can set") {
-  CHECK(QuantizeOptionKeys().size() == 16);
+  CHECK(QuantizeOptionKeys().size() == 17);
   CHECK(FormatOptionKeys() == Words{"weights", "group-size", "scheme", "scale-type"});
   Words lists;
   for (const std::string& key : QuantizeOptionKeys()) {
     if (HoldsList(key)) lists.push_back(key);
   }
-  CHECK(lists == Words{"skip", "skip-op", "only", "include-op", "gate"});
+  CHECK(lists == Words{"improve", "skip", "skip-op", "only", "include-op", "gate"});
 }
 
 TEST_CASE("a file without a word changes nothing") {
