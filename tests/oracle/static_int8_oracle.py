@@ -16,13 +16,9 @@ import onnxruntime as ort
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-import ocr_lines
 from common import DIGIT_NETS, Oracle, feeds_for, session, sqnr
+from int8_models import answers, models, samples_of, saved, worst
 
-MODELS = ["fr_detect", "fr_feature", "fr_pose", "version-RFB-320", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer",
-          "ch_ppocr_mobile_v2.0_cls_infer", "bert_mlm_random"]
-LENGTHS = {"bert_mlm_random": 64, "ch_PP-OCRv4_rec_infer": 20}
-CALIBRATION, HELD_OUT = range(100, 112), (0, 3, 4, 5, 6, 7)
 # Products that are left float: attention's of two activations, and ConvTranspose, which the runtime does not run in integers.
 FLOAT_PRODUCTS = {"digits_vit": 4, "bert_mlm_random": 4, "ch_PP-OCRv4_rec_infer": 4, "ch_PP-OCRv4_det_infer": 2}
 SAME_CODES = 0.999
@@ -40,34 +36,12 @@ class Reader(CalibrationDataReader):
         return next(self.feeds, None)
 
 
-def samples_of(oracle, path):
-    if path.stem in DIGIT_NETS:
-        images = np.load(oracle.digits / "heldout.npz")
-        name = session(path).get_inputs()[0].name
-        rows = images[name]
-        return [{name: rows[i:i + 1]} for i in range(20)], [{name: rows[i:i + 1]} for i in range(100, 160)]
-    if path.stem == "ch_PP-OCRv4_rec_infer" and not ocr_lines.missing_fonts():
-        lines = [{"x": ocr_lines.recogniser_input(ocr_lines.draw_line(*line))} for line in ocr_lines.LINES]
-        return lines[:12], lines[12:]
-    length = LENGTHS.get(path.stem, 8)
-    return [feeds_for(path, s, length) for s in CALIBRATION], [feeds_for(path, s, length) for s in HELD_OUT]
-
-
-def answers(model, feeds, **options):
-    runtime = session(model, **options)
-    return [np.concatenate([np.ravel(o) for o in column]) for column in zip(*(runtime.run(None, f) for f in feeds))]
-
-
 def answers_as_written(model, feeds):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     runtime = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     return [np.ravel(o) for o in runtime.run(None, feeds)]
-
-
-def worst(reference, candidate):
-    return min(float(sqnr(r, c)) for r, c in zip(reference, candidate) if r.dtype == np.float32)
 
 
 def baseline(oracle, path, calibration, held_out, reference):
@@ -124,10 +98,7 @@ def check_codes(oracle, name, model, feeds):
 def check_model(oracle, path):
     name = path.stem
     calibration, held_out = samples_of(oracle, path)
-    folder = oracle.folder / f"calibration_{name}"
-    folder.mkdir()
-    for i, feeds in enumerate(calibration):
-        np.savez(folder / f"{i:03}.npz", **feeds)
+    folder = saved(calibration, oracle.folder / f"calibration_{name}")
     out, optimized = oracle.folder / f"{name}.onnx", oracle.folder / f"{name}.optimized.onnx"
     oracle.json("quantize", path, "-o", out, "--activations", "uint8", "--target", "onnxruntime-cpu", "--calib", folder)
     onnx.checker.check_model(str(out), full_check=True)
@@ -223,11 +194,7 @@ def check_memory(oracle):
 def main():
     oracle = Oracle()
     ort.set_default_logger_severity(4)
-    paths = [oracle.digits / f"{name}.onnx" for name in DIGIT_NETS]
-    if oracle.shared.is_dir():
-        paths += [oracle.shared / f"{name}.onnx" for name in MODELS]
-    else:
-        print(f"NOT RUN: {', '.join(MODELS)}: their folder is absent")
+    paths = models(oracle)
     gains = [check_model(oracle, path) for path in paths]
     gains = [g for g in gains if g is not None]
     oracle.check("above quantize_static in the median", statistics.median(gains) > 0, str(gains))
