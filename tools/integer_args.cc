@@ -107,7 +107,7 @@ Status IntegerArgs::FindRanges(const Args& args, const std::string& path, Model&
 
 Status IntegerArgs::Apply(Model& model, const QuantizeOptions& options, QuantizePlan& weights) {
   ASSIGN_OR_RETURN(placed_, ApplyIntegers(model, options, weights, plan_, ranges_));
-  for (const BiasNote& note : placed_.notes) {
+  for (const IntegerNote& note : placed_.notes) {
     const auto found = row_of_.find(note.node);
     if (found == row_of_.end()) continue;
     std::string& reason = rows_[found->second].reason;
@@ -156,7 +156,7 @@ void IntegerArgs::AddFindings(Report& report) const {
       json.Append(Json::Object().Set("finding", std::string(KindOf(finding.finding).id)).Set("where", where));
     }
   }
-  ReportSection section{"Not as the target wants it", {}, true};
+  ReportSection section{"Quantizers and the target", {}, true};
   section.blocks.emplace_back(std::move(table));
   report.sections.push_back(std::move(section));
   report.data.Set("findings", json);

@@ -230,7 +230,15 @@ Status CompleteOptions(QuantizeOptions& options) {
   if (!rules.any()) return UsageError("{} runs nothing in integers", options.target.name);
   if (options.emit == Emit::kNBits)
     return UsageError("emit nbits keeps activations float: it does not go with activations");
-  if (!options.given.contains("weights")) options.format.weights = rules.weights.front();
+  // There are kernels for uint8 by int8 and by uint8, for int8 by int8 alone.
+  const bool is_signed = options.activations != "dynamic" && FindFormat(options.activations)->is_signed;
+  if (!options.given.contains("weights")) {
+    const auto goes_with = [&](const std::string& format) { return !is_signed || FindFormat(format)->is_signed; };
+    const auto first = std::find_if(rules.weights.begin(), rules.weights.end(), goes_with);
+    options.format.weights = first == rules.weights.end() ? rules.weights.front() : *first;
+  } else if (is_signed && !FindFormat(options.format.weights)->is_signed) {
+    return UsageError("activations {} go with signed weights, not {}", options.activations, options.format.weights);
+  }
   const auto& taken = rules.weights;
   if (std::find(taken.begin(), taken.end(), options.format.weights) == taken.end()) {
     return UsageError("with integer activations {} takes weights as {}, not {}", options.target.name,

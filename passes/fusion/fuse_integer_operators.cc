@@ -139,8 +139,11 @@ class Maker {
  private:
   ValueRef Zero(const Codes& codes) {
     if (codes.zero != kNoValue) return ValueRef::Of(codes.zero);
-    return edit_.AddConstant("zero_point",
-                             codes.dtype == DType::kInt8 ? Tensor::Scalar(int8_t{0}) : Tensor::Scalar(uint8_t{0}));
+    // QGemm wants as many as there are scales.
+    const Dims dims = ConstantOf(graph_, codes.scale)->dims();
+    Tensor zeros = Tensor::Allocate(codes.dtype, dims);
+    std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
+    return edit_.AddConstant("zero_point", std::move(zeros));
   }
   void Put(GraphEdit::NewNode& node, const Codes& codes) {
     node.inputs.insert(node.inputs.end(), {ValueRef::Of(codes.codes), ValueRef::Of(codes.scale), Zero(codes)});
@@ -158,10 +161,18 @@ class Maker {
     return std::move(edit_);
   }
 
+  // Kernels multiply uint8 by both types of codes, int8 by int8 alone.
+  bool GoTogether(const Codes& a, const Codes& b) const {
+    if (a.dtype != DType::kInt8 || b.dtype == DType::kInt8) return true;
+    context_.Miss("there is no kernel for int8 by uint8");
+    return false;
+  }
+
   std::optional<GraphEdit> Conv(const Node& node) {
     const auto x = ActivationOf(graph_, node.inputs[0]);
     const auto w = WeightOf(graph_, node.inputs[1], 0);
     if (!x || !w || !context_.MayMake("", "QLinearConv")) return std::nullopt;
+    if (!GoTogether(*x, *w)) return std::nullopt;
     const auto bias = BiasOf(graph_, InputOf(node, 2), *x, *w);
     if (!bias) return context_.Miss("its bias is no int32 at the product of the scales");
     auto out = New("", "QLinearConv");
@@ -179,7 +190,7 @@ class Maker {
     if (!a || !rank) return std::nullopt;
     auto b = WeightOf(graph_, node.inputs[1], *rank - 1);
     if (!b) b = ActivationOf(graph_, node.inputs[1]);
-    if (!b || (b->by_channel && *rank != 2)) return std::nullopt;
+    if (!b || (b->by_channel && *rank != 2) || !GoTogether(*a, *b)) return std::nullopt;
     if (y_) {
       if (!context_.MayMake("", "QLinearMatMul")) return std::nullopt;
       auto out = New("", "QLinearMatMul");
@@ -204,6 +215,7 @@ class Maker {
     const bool turned = node.attributes.Int("transB", 0) != 0;
     const auto b = WeightOf(graph_, node.inputs[1], turned ? 0 : 1);
     if (!a || !b || !context_.MayMake(kMicrosoft, "QGemm")) return std::nullopt;
+    if (!GoTogether(*a, *b)) return std::nullopt;
     if (node.attributes.Float("alpha", 1) != 1 || node.attributes.Float("beta", 1) != 1 || HasReferences(node)) {
       return context_.Miss("alpha or beta is not 1");
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libquant/numerics/format.h"
 #include "passes/match.h"
 
 namespace quant {
@@ -9,6 +10,8 @@ namespace {
 
 // Inputs of a Concat whose ranges differ by more have parameters of their own, where the target can do with that.
 constexpr float kAlikeRanges = 1.2F;
+// Codes that the narrowest input of a Concat should at least have.
+constexpr float kFewCodes = 16;
 
 // Sets of values, merged one by one.
 class Groups {
@@ -95,6 +98,32 @@ StatusOr<ActivationScales> ChooseActivationScales(const Model& model, const Inte
     ASSIGN_OR_RETURN(scales[v], ChooseScale(spec, stats[groups.RootOf(v)], {}));
   }
   return scales;
+}
+
+std::vector<IntegerNote> NoteUnlikeInputs(const Model& model, const IntegerPlan& plan, const QuantizeOptions& options,
+                                          const ValueRanges& ranges) {
+  const Format& format = *FindFormat(options.activations);
+  const auto all = static_cast<float>(format.qmax - format.qmin);
+  std::vector<IntegerNote> notes;
+  for (const IntegerNode& n : plan.nodes) {
+    const Node& node = model.graph.node(n.node);
+    if (!IsOp(node, "Concat")) continue;
+    const auto width_of = [&](ValueId v) { return WidthOf(ranges.find(model.graph.value(v).name)->second); };
+    const float whole = width_of(n.made);
+    ValueId narrowest = kNoValue;
+    for (const int32_t i : n.inputs) {
+      const ValueId v = node.inputs[static_cast<size_t>(i)];
+      if (narrowest == kNoValue || width_of(v) < width_of(narrowest)) narrowest = v;
+    }
+    if (narrowest == kNoValue || whole <= 0) continue;
+    const float codes = width_of(narrowest) / whole * all;
+    if (codes >= kFewCodes) continue;
+    notes.push_back(
+        {n.node, fmt::format("its output ranges over {:.3g}, {} over {:.3g} alone: {:.0f} of {:.0f} codes are left "
+                             "for that; leave what reads it float",
+                             whole, model.graph.value(narrowest).name, width_of(narrowest), codes, all)});
+  }
+  return notes;
 }
 
 }  // namespace quant

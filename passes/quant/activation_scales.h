@@ -25,4 +25,9 @@ QuantSpec ActivationSpec(const QuantizeOptions& options);
 StatusOr<ActivationScales> ChooseActivationScales(const Model& model, const IntegerPlan& plan,
                                                   const QuantizeOptions& options, const ValueRanges& ranges);
 
+// Concats whose output has one scale for inputs of very different ranges, so that the narrowest keeps few codes. Their
+// ranges are all there.
+std::vector<IntegerNote> NoteUnlikeInputs(const Model& model, const IntegerPlan& plan, const QuantizeOptions& options,
+                                          const ValueRanges& ranges);
+
 }  // namespace quant

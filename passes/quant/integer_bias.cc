@@ -34,7 +34,7 @@ StatusOr<std::vector<float>> FloatsOf(const Tensor& tensor) {
 
 class BiasQuantizer {
  public:
-  BiasQuantizer(Graph& graph, const IntegerPlan& plan, const ActivationScales& scales, std::vector<BiasNote>& notes)
+  BiasQuantizer(Graph& graph, const IntegerPlan& plan, const ActivationScales& scales, std::vector<IntegerNote>& notes)
       : graph_(graph), plan_(plan), scales_(scales), notes_(notes) {}
 
   Status Run() {
@@ -140,7 +140,7 @@ class BiasQuantizer {
   Graph& graph_;
   const IntegerPlan& plan_;
   const ActivationScales& scales_;
-  std::vector<BiasNote>& notes_;
+  std::vector<IntegerNote>& notes_;
   std::vector<Site> sites_;
   std::map<NodeId, std::vector<float>> before_;  // scales of weights, by their DequantizeLinear
 };
@@ -148,7 +148,7 @@ class BiasQuantizer {
 }  // namespace
 
 Status QuantizeBiases(Graph& graph, const IntegerPlan& plan, const ActivationScales& scales,
-                      std::vector<BiasNote>& notes) {
+                      std::vector<IntegerNote>& notes) {
   return BiasQuantizer(graph, plan, scales, notes).Run();
 }
 

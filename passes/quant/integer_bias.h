@@ -7,7 +7,6 @@
 // of 2^31 steps of the bias.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "libquant/base/status.h"
@@ -17,14 +16,9 @@
 
 namespace quant {
 
-struct BiasNote {
-  NodeId node = kNoNode;
-  std::string text;
-};
-
 // For the plan's weighted nodes, whose weights are dequantized codes by now. Notes say where a weight's scale was
 // widened, and where a bias stays float because it has not one number for each channel.
 Status QuantizeBiases(Graph& graph, const IntegerPlan& plan, const ActivationScales& scales,
-                      std::vector<BiasNote>& notes);
+                      std::vector<IntegerNote>& notes);
 
 }  // namespace quant

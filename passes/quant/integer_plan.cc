@@ -54,7 +54,7 @@ class Planner {
     const OpDef* op = node.domain.empty() ? OpOf(node) : nullptr;
     if (op == nullptr) return;
     if (const auto* role = std::get_if<Weighted>(&op->role)) return ConsiderWeighted(id, *role);
-    if (guard_.contains(id) || std::holds_alternative<FloatOnly>(op->role)) return;
+    if (guard_.contains(id) || absorbed_.contains(id) || std::holds_alternative<FloatOnly>(op->role)) return;
     const bool moves = rules_.Moves(node.op_type);
     if (!moves && !rules_.HasKernel(node.op_type)) return;
     ConsiderOther(id, moves ? Kind::kMoving : Kind::kRequantizing);
@@ -94,7 +94,7 @@ class Planner {
     IntegerNode out;
     out.node = id;
     out.kind = kind;
-    const bool all = kind == Kind::kRequantizing || IsOp(node, "Concat");
+    const bool all = (kind == Kind::kRequantizing && !IsClamp(node)) || IsOp(node, "Concat");  // bounds are no data
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (!IsFloat(v)) {
@@ -120,6 +120,7 @@ class Planner {
       if (behind != kNoNode && IsClamp(graph_.node(behind)) && graph_.node(behind).region == kMainRegion &&
           graph_.node(behind).inputs[0] == node.made && IsFloat(OutputOf(graph_.node(behind), 0))) {
         node.absorbed = behind;
+        absorbed_.insert(behind);
         node.made = graph_.node(behind).outputs[0];
       }
     }
@@ -251,6 +252,7 @@ class Planner {
   std::map<NodeId, std::string> why_float_;
   std::map<NodeId, IntegerNode> nodes_;
   std::vector<NodeId> order_;
+  std::set<NodeId> absorbed_;
   std::set<ValueId> wanted_;
   std::vector<FloatNode> left_;
 };

@@ -43,6 +43,12 @@ struct FloatNode {
   std::string reason;
 };
 
+// What the report says of a node besides.
+struct IntegerNote {
+  NodeId node = kNoNode;
+  std::string text;
+};
+
 struct IntegerPlan {
   std::vector<IntegerNode> nodes;  // in graph order
   std::vector<FloatNode> left;     // in graph order

@@ -31,7 +31,7 @@ struct IntegerPort {
 struct PlacedQuantizers {
   int64_t quantized = 0;           // values
   int64_t absorbed = 0;            // Relu and Clip that are gone
-  std::vector<BiasNote> notes;     // by node
+  std::vector<IntegerNote> notes;  // by node
   std::vector<IntegerPort> ports;  // with QuantizeOptions::integer_io
 };
 

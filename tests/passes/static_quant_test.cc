@@ -87,6 +87,24 @@ TEST_CASE("a Clip goes where the range ends within its bounds") {
   CHECK(stays->Count("Clip") == 1);
 }
 
+TEST_CASE("a Clip that the target runs in integers is absorbed or a node of its own, its bounds stay numbers") {
+  const QuantizeOptions options = OptionsFor("qnn", "uint8");
+  const auto absorbed = QuantizeText(R"(g (float[1,1,4,4] x) => (float[1,1,4,4] z)
+    <float[1,1,1,1] w = {0.5}, float low = {0.0}, float high = {6.0}>
+    { c = Conv(x, w)  m = Mul(c, c)  y = Clip(m, low, high)  z = Conv(y, w) })",
+                                     options, {{"y", {0, 6, {}}}});
+  REQUIRE(absorbed.ok());
+  CHECK(absorbed->Count("Clip") == 0);
+  const auto alone = QuantizeText(R"(g (float[1,1,4,4] x) => (float[1,1,4,4] z, float[1,1,4,4] m)
+    <float[1,1,1,1] w = {0.5}, float low = {0.0}, float high = {6.0}>
+    { m = Conv(x, w)  y = Clip(m, low, high)  z = Conv(y, w) })",
+                                  options, {{"y", {0, 6, {}}}});
+  REQUIRE(alone.ok());
+  CHECK(alone->Count("Clip") == 1);
+  CHECK(alone->Count("QuantizeLinear") == 4);
+  CHECK(alone->Count("DequantizeLinear") == 5);  // the weight's among them
+}
+
 TEST_CASE("a missing range is named before anything is rewritten") {
   const auto result = QuantizeText(kTwoConvs, OptionsFor("onnxruntime-cpu", "uint8"), {{"x", {-1, 1, {}}}}, false);
   CHECK(ExitCode(result.status()) == 3);
@@ -176,6 +194,20 @@ TEST_CASE("a detector's tail stays float behind its last products") {
     CHECK(std::abs(z[4] - 0.2689F) < 0.01F);
     CHECK(std::abs(z[7] - 0.7311F) < 0.01F);
   }
+}
+
+TEST_CASE("a Concat of unlike ranges before a product is told") {
+  const std::string graph = R"(g (float[1,1,2,2] x) => (float[1,1,2,2] z)
+    <float[1,1,1,1] w = {600.0}, float[1,1,1,1] v = {1.0}, float[1,2,1,1] u = {0.001, 1.0}>
+    { c = Conv(x, w)  s = Conv(x, v)  k = Concat<axis = 1>(c, s)  z = Conv(k, u) })";
+  const ValueRanges ranges = {{"c", {-600, 600, {}}}, {"s", {-1, 1, {}}}, {"k", {-600, 600, {}}}};
+  const auto q = QuantizeText(graph, OptionsFor("onnxruntime-cpu", "uint8"), ranges);
+  REQUIRE(q.ok());
+  REQUIRE(q->placed.notes.size() == 1);
+  CHECK(q->placed.notes[0].text.find("its output ranges over 1.2e+03, s over 2 alone: 0 of 255 codes") == 0);
+  const auto alike = QuantizeText(graph, OptionsFor("onnxruntime-cpu", "uint8"), {});
+  REQUIRE(alike.ok());
+  CHECK(alike->placed.notes.empty());
 }
 
 TEST_CASE("inputs and outputs become codes when asked for") {
@@ -271,6 +303,25 @@ TEST_CASE("a ConvTranspose in groups keeps its answers") {
     const auto got = out->front().second.data<float>(), want = expected->front().second.data<float>();
     for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) < 0.15F);
   }
+}
+
+TEST_CASE("signed activations have signed weights") {
+  CHECK(OptionsFor("onnxruntime-cpu", "int8").format.weights == "int8");
+  CHECK(OptionsFor("onnxruntime-cpu", "uint8").format.weights == "uint8");
+  QuantizeOptions mixed;
+  REQUIRE(SetQuantizeOption(mixed, "target", "onnxruntime-cpu").ok());
+  REQUIRE(SetQuantizeOption(mixed, "activations", "int8").ok());
+  REQUIRE(SetQuantizeOption(mixed, "weights", "uint8").ok());
+  CHECK(ExitCode(CompleteOptions(mixed)) == 2);
+}
+
+TEST_CASE("what nobody reads is in nobody's way") {
+  const auto q = QuantizeText(R"(g (float[1,1,8,8] x) => (float[1,1,8,8] z)
+    <float[1,1,1,1] w = {0.5}> { d = Conv(x, w)  e = Sigmoid(d)  f = Add(x, x)  z = Conv(x, w) })",
+                              OptionsFor("onnxruntime-cpu", "uint8"));
+  REQUIRE(q.ok());
+  CHECK(q->Count("Conv") == 1);
+  CHECK(q->integers.nodes.size() == 1);
 }
 
 TEST_CASE("options that do not go together are said") {
