@@ -25,8 +25,8 @@ struct LintOptions {
 // failed Status is about the files: they can't be read any more.
 StatusOr<std::vector<Finding>> Lint(Model& model, const LintOptions& options);
 
-// Of these, what concerns quantizers and the target alone, without reading weights that are yet to be made: kinds
-// target.quantizer (an error), target.unfused and target.saturation. Types and shapes must have been inferred.
+// Of these, what concerns quantizers and the target alone, without reading any weight: kinds target.quantizer (an
+// error) and target.unfused. Types must have been inferred.
 std::vector<Finding> LintQuantizers(const Model& model, const Target& target);
 
 }  // namespace quant

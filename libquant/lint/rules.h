@@ -26,6 +26,8 @@ void LintSoundness(Model& model, std::vector<Finding>& out);
 void LintInterface(const Model& model, const LintOptions& options, std::vector<Finding>& out);
 // Operators: what the target and the executor lack, training leftovers, random numbers.
 void LintOperators(const Model& model, const LintOptions& options, std::vector<Finding>& out);
+// The node reads dequantized codes that are no constant.
+bool ReadsCodes(const Graph& graph, const Node& node);
 // Quantizers: their form, and what lies between them without being run in integers.
 void LintIntegers(const Model& model, const LintOptions& options, std::vector<Finding>& out);
 // Names and bodies.

@@ -107,6 +107,14 @@ void CountConverted(std::span<const std::byte> bytes, bool denormals, PieceStats
   }
 }
 
+template <typename T>
+void FindExtremes(std::span<const std::byte> bytes, PieceStats& out) {
+  const std::span values(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  out.stats.least = *least;
+  out.stats.most = *most;
+}
+
 void CountElements(DType dtype, std::span<const std::byte> bytes, PieceStats& out) {
   if (dtype == DType::kFloat) {
     CountFloats({reinterpret_cast<const uint32_t*>(bytes.data()), bytes.size() / 4}, true, out);
@@ -117,10 +125,9 @@ void CountElements(DType dtype, std::span<const std::byte> bytes, PieceStats& ou
   } else if (dtype == DType::kBfloat16) {
     CountConverted<bfloat16>(bytes, true, out);
   } else if (dtype == DType::kInt64) {
-    const std::span values(reinterpret_cast<const int64_t*>(bytes.data()), bytes.size() / 8);
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    out.stats.least = *least;
-    out.stats.most = *most;
+    FindExtremes<int64_t>(bytes, out);
+  } else if (dtype == DType::kInt8) {
+    FindExtremes<int8_t>(bytes, out);
   }
 }
 

@@ -30,7 +30,7 @@ struct WeightStats {
   // Median magnitude of those that are neither 0 nor infinite nor NaN, to within 1/128 of itself; where asked for.
   std::optional<double> median;
   bool uniform = true;  // all elements have the same bits
-  // Of int64.
+  // Of int64 and int8.
   int64_t least = 0;
   int64_t most = 0;
   // Of the bytes: equal for equal bytes, and hardly for others.

@@ -43,6 +43,14 @@ bool HasReader(const Graph& graph, const Value& value, const auto& is) {
                      [&](const Use& use) { return use.node != kNoNode && is(graph.node(use.node), use.index); });
 }
 
+// A DequantizeLinear whose value a product reads beside dequantized activations.
+bool IsDequantizedWeight(const Graph& graph, const Node& node) {
+  if (node.op_type != "DequantizeLinear" || node.outputs.empty() || node.outputs[0] == kNoValue) return false;
+  return HasReader(graph, graph.value(node.outputs[0]), [&](const Node& reader, int32_t input) {
+    return IsWeightOf(reader, input) && ReadsCodes(graph, reader);
+  });
+}
+
 // Every constant that can be read in pieces, once for each payload and name.
 std::vector<Weight> WeightsOf(const Model& model) {
   std::vector<Weight> out;
@@ -61,7 +69,8 @@ std::vector<Weight> WeightsOf(const Model& model) {
 
 class WeightRules {
  public:
-  WeightRules(const std::vector<Weight>& weights, std::vector<Finding>& out) : weights_(weights), out_(out) {}
+  WeightRules(const std::vector<Weight>& weights, const Target& target, std::vector<Finding>& out)
+      : weights_(weights), target_(target), out_(out) {}
 
   void Run() {
     NonFinite();
@@ -72,6 +81,7 @@ class WeightRules {
       return w.weighted && w.tensor().size() >= kFewElements && w.stats.uniform && w.stats.zeros == 0 &&
              w.stats.largest > 0;
     });
+    Saturation();
     Range();
     Counted(FindingId::kWeightDenormal, "with denormal elements", [](const Weight& w) { return w.stats.denormals; });
     Counted(FindingId::kWeightHalfOverflow, "beyond float16's range",
@@ -118,6 +128,7 @@ class WeightRules {
     }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<std::string> where;
+    where.reserve(found.size());
     for (auto& entry : found) where.push_back(std::move(entry.second));
     Add(finding, "constant", rest, std::move(where));
   }
@@ -133,6 +144,22 @@ class WeightRules {
       where.push_back(fmt::format("{}: {} NaN, {} infinite of {}", Label(w), s.nans, s.infinities, size));
     }
     Add(FindingId::kWeightNonFinite, "constant", "with NaN or infinity", std::move(where));
+  }
+
+  // Signed codes that an integer product multiplies by.
+  void Saturation() {
+    const int32_t limit = target_.integer.most_signed_code;
+    std::vector<std::string> where;
+    for (const Weight& w : weights_) {
+      if (limit == 0 || w.tensor().dtype() != DType::kInt8) continue;
+      const int64_t most = std::max(-w.stats.least, w.stats.most);
+      if (most > limit && HasReader(*w.graph, *w.value, [&](const Node& node, int32_t input) {
+            return input == 0 && IsDequantizedWeight(*w.graph, node);
+          })) {
+        where.push_back(fmt::format("{}: codes up to {}", Label(w), most));
+      }
+    }
+    Add(FindingId::kTargetSaturation, "weight", "of all 8 bits", std::move(where));
   }
 
   void Range() {
@@ -163,6 +190,7 @@ class WeightRules {
   }
 
   const std::vector<Weight>& weights_;
+  const Target& target_;
   std::vector<Finding>& out_;
 };
 
@@ -207,10 +235,11 @@ Status LintDuplicates(const std::vector<Weight>& weights, std::vector<Finding>& 
 Status LintWeights(const Model& model, const LintOptions& options, std::vector<Finding>& out) {
   std::vector<Weight> weights = WeightsOf(model);
   std::vector<ScanRequest> requests;
+  requests.reserve(weights.size());
   for (const Weight& w : weights) requests.push_back({&w.tensor(), w.weighted && w.tensor().size() >= kFewElements});
   ASSIGN_OR_RETURN(const std::vector<WeightStats> stats, ScanWeights(requests, options.progress));
   for (size_t i = 0; i < weights.size(); ++i) weights[i].stats = stats[i];
-  WeightRules(weights, out).Run();
+  WeightRules(weights, options.target, out).Run();
   return LintDuplicates(weights, out);
 }
 

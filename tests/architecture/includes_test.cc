@@ -28,12 +28,12 @@ const Allowed& Table() {
       {"config", {"ir", "numerics"}},
       {"plan", {"ir", "config"}},
       {"verify", {"ir", "model", "exec", "data", "report"}},
-      {"lint", {"ir", "numerics", "ops", "model", "exec", "config"}},
+      {"lint", {"ir", "ops", "model", "exec", "config"}},
       {"passes", {"ir", "ops", "numerics", "config", "model"}},
       {"search", {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "verify", "passes"}},
       {"tools",
-       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "plan", "verify", "lint",
-        "passes", "search"}},
+       {"ir", "numerics", "ops", "model", "exec", "data", "calib", "report", "config", "plan", "verify", "lint", "passes",
+        "search"}},
   };
   return table;
 }

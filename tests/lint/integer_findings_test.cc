@@ -81,6 +81,20 @@ TEST_CASE("quantizers that a target does not take") {
   CHECK(Where(Quantized(biased, with_bias, kIo), "target.quantizer", "onnxruntime-cpu").empty());
 }
 
+TEST_CASE("broken quantizers and long chains are looked over") {
+  // Inputs left out: the checker says so, and nothing else trips over it.
+  CHECK_FALSE(
+      LintFor(ModelOf("g (float[4] x) => (float[4] y) { q = QuantizeLinear(, ) d = DequantizeLinear() y = Add(x, d) }",
+                      kOpsets, 10))
+          .empty());
+  std::string chain =
+      "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) v = DequantizeLinear(w, t, n) r0 = Conv(d, v) ";
+  constexpr int kLong = 20000;
+  for (int i = 0; i < kLong; ++i) chain += fmt::format("r{} = Relu(r{}) ", i + 1, i);
+  const Model model = Quantized(chain + fmt::format("y = Identity(r{})", kLong), kWeight, kIo);
+  CHECK(Where(model, "target.unfused", "onnxruntime-cpu").find("reads its output as float") != std::string::npos);
+}
+
 TEST_CASE("signed weights of all 8 bits may saturate without VNNI") {
   CHECK(Where(Quantized(kWhole, kWeight, kIo), "target.saturation", "onnxruntime-cpu").find("codes up to 100") !=
         std::string::npos);
