@@ -172,8 +172,8 @@ void IntegerArgs::AddImprovements(Report& report) const {
     json.Append(Json::Object()
                     .Set("improvement", tried.what.Label())
                     .Set("places", static_cast<int64_t>(tried.places))
-                    .Set("sqnr_without", tried.without)
-                    .Set("sqnr_with", tried.with)
+                    .Set("base_sqnr_db", tried.without)
+                    .Set("sqnr_db", tried.with)
                     .Set("kept", tried.kept));
   }
   ReportSection section{"Improvements", {}, true};

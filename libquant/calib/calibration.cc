@@ -5,7 +5,7 @@
 #include <set>
 
 #include "libquant/calib/channel_spans.h"
-#include "libquant/exec/session.h"
+#include "libquant/calib/observe.h"
 #include "libquant/ops/op_def.h"
 
 namespace quant {
@@ -166,17 +166,10 @@ StatusOr<Calibration> Calibrate(const Model& model, const std::vector<RangeWante
                                 const RangeOptions& options,
                                 const std::function<void(int64_t done, int64_t all)>& progress) {
   if (samples.count() == 0) return DataError("there is no sample to calibrate on");
-  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(model));
   Calibrator calibrator(wanted, options);
-  RunHooks hooks;
-  hooks.chosen = [&](const std::string& name) { return calibrator.Wants(name); };
-  hooks.probe = [&](const std::string& name, const Tensor& tensor) { return calibrator.Note(name, tensor); };
-  for (int64_t i = 0; i < samples.count(); ++i) {
-    ASSIGN_OR_RETURN(const NamedTensors feeds, samples.Load(i));
-    for (const auto& [name, tensor] : feeds) RETURN_IF_ERROR(calibrator.Note(name, tensor));
-    RETURN_IF_ERROR(session->Run(feeds, hooks).status());
-    if (progress) progress(i + 1, samples.count());
-  }
+  RETURN_IF_ERROR(ObserveValues(
+      model, samples, [&](const std::string& name) { return calibrator.Wants(name); },
+      [&](const std::string& name, const Tensor& tensor) { return calibrator.Note(name, tensor); }, progress));
   return calibrator.Done(samples.count());
 }
 

@@ -1,9 +1,10 @@
 #include "libquant/calib/channel_means.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "libquant/calib/channel_spans.h"
-#include "libquant/exec/session.h"
+#include "libquant/calib/observe.h"
 
 namespace quant {
 namespace {
@@ -42,21 +43,13 @@ StatusOr<ChannelMeans> MeasureChannelMeans(const Model& model, const std::vector
   for (const RangeWanted& w : wanted) {
     if (w.channel_axis) all[w.name].from_end = *w.channel_axis;
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(model));
-  const auto note = [&](const std::string& name, const Tensor& tensor) {
-    const auto found = all.find(name);
-    if (found != all.end() && tensor.dtype() == DType::kFloat) found->second.Add(tensor);
-    return OkStatus();
-  };
-  RunHooks hooks;
-  hooks.chosen = [&](const std::string& name) { return all.contains(name); };
-  hooks.probe = note;
-  for (int64_t i = 0; i < samples.count(); ++i) {
-    ASSIGN_OR_RETURN(const NamedTensors feeds, samples.Load(i));
-    for (const auto& [name, tensor] : feeds) RETURN_IF_ERROR(note(name, tensor));
-    RETURN_IF_ERROR(session->Run(feeds, hooks).status());
-    if (progress) progress(i + 1, samples.count());
-  }
+  RETURN_IF_ERROR(ObserveValues(
+      model, samples, [&](const std::string& name) { return all.contains(name); },
+      [&](const std::string& name, const Tensor& tensor) {
+        if (tensor.dtype() == DType::kFloat) all.find(name)->second.Add(tensor);
+        return OkStatus();
+      },
+      progress));
   ChannelMeans means;
   for (auto& [name, s] : all) {
     if (!s.seen || s.unlike || s.sums.empty()) continue;

@@ -232,11 +232,12 @@ Status CompleteOptions(QuantizeOptions& options) {
     return UsageError("emit nbits keeps activations float: it does not go with activations");
   // There are kernels for uint8 by int8 and by uint8, for int8 by int8 alone.
   const bool is_signed = options.activations != "dynamic" && FindFormat(options.activations)->is_signed;
+  const auto goes_with = [&](const std::string& format) { return !is_signed || FindFormat(format)->is_signed; };
   if (!options.given.contains("weights")) {
-    const auto goes_with = [&](const std::string& format) { return !is_signed || FindFormat(format)->is_signed; };
     const auto first = std::find_if(rules.weights.begin(), rules.weights.end(), goes_with);
     options.format.weights = first == rules.weights.end() ? rules.weights.front() : *first;
-  } else if (is_signed && !FindFormat(options.format.weights)->is_signed) {
+  }
+  if (!goes_with(options.format.weights)) {
     return UsageError("activations {} go with signed weights, not {}", options.activations, options.format.weights);
   }
   const auto& taken = rules.weights;

@@ -48,6 +48,7 @@ class Improver {
         integers_(integers),
         options_(options),
         samples_(samples),
+        measured_(SomeSamples(samples, kMeasured)),
         range_(range),
         progress_(progress) {
     // Answers are compared as floats, and the forms compute the same.
@@ -56,10 +57,9 @@ class Improver {
   }
 
   StatusOr<Improved> Run(Model& model) {
-    const std::unique_ptr<SampleSource> some = SomeSamples(samples_, kMeasured);
     TrialOptions trial;
     trial.progress = progress_;
-    ASSIGN_OR_RETURN(trials_, Trials::Make(path_, model, *some, trial));
+    ASSIGN_OR_RETURN(trials_, Trials::Make(path_, model, *measured_, trial));
     State best;
     best.model = model;
     ASSIGN_OR_RETURN(best.ranges, RangesOf(model));
@@ -138,6 +138,7 @@ class Improver {
   const IntegerPlan& integers_;
   QuantizeOptions options_;
   SampleSource& samples_;
+  const std::unique_ptr<SampleSource> measured_;
   const RangeOptions& range_;
   const std::function<void(int64_t, int64_t)>& progress_;
   std::unique_ptr<Trials> trials_;

@@ -73,6 +73,12 @@ std::optional<LinearOp> LinearMaking(const PassContext& context, ValueId value) 
   return LinearAt(context, producer);
 }
 
+bool IsRow(const Graph& graph, ValueId value, int64_t channels) {
+  const Tensor* tensor = value == kNoValue ? nullptr : ConstantOf(graph, value);
+  return tensor != nullptr && tensor->dtype() == DType::kFloat && tensor->size() == channels &&
+         (tensor->rank() == 0 || tensor->dims().back() == channels);
+}
+
 bool HasNoPads(const Node& conv) {
   const std::string auto_pad = conv.attributes.String("auto_pad", "NOTSET");
   if (auto_pad == "VALID") return true;

@@ -30,6 +30,9 @@ std::optional<LinearOp> LinearAt(const PassContext& context, NodeId id);
 // The one that makes `value`, and nobody else reads it.
 std::optional<LinearOp> LinearMaking(const PassContext& context, ValueId value);
 
+// A constant float32 row: one number for each of the channels, along its last axis.
+bool IsRow(const Graph& graph, ValueId value, int64_t channels);
+
 // A Conv or ConvTranspose that adds no border to x.
 bool HasNoPads(const Node& conv);
 

@@ -30,6 +30,7 @@ StatusOr<std::optional<Tensor>> DequantizedWeight(const Model& model, const Line
     ASSIGN_OR_RETURN(owned.emplace_back(), constant->Materialize());
   }
   std::vector<const Tensor*> inputs;
+  inputs.reserve(owned.size());
   for (const Tensor& tensor : owned) inputs.push_back(&tensor);
   ASSIGN_OR_RETURN(std::vector<Tensor> made,
                    EvaluateOp(*FindOp("", "DequantizeLinear"), node.attributes, model.OpsetOf(""), inputs, 1));
@@ -42,12 +43,6 @@ struct BiasPlace {
   int32_t input = -1;
   ValueId bias = kNoValue;  // kNoValue: there is none yet
 };
-
-bool IsRow(const Graph& graph, ValueId value, int64_t count) {
-  const Tensor* tensor = ConstantOf(graph, value);
-  return tensor != nullptr && tensor->dtype() == DType::kFloat && tensor->size() == count &&
-         (count == 1 || tensor->dims().back() == count);
-}
 
 std::optional<BiasPlace> PlaceOf(const Graph& graph, const LinearOp& op) {
   if (op.kind != LinearOp::Kind::kMatMul) {

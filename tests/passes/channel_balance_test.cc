@@ -7,6 +7,7 @@
 #include "libquant/exec/session.h"
 #include "libquant/model/check.h"
 #include "libquant/model/text.h"
+#include "passes/quant/balance_sites.h"
 #include "tests/catch.h"
 
 namespace quant {
@@ -75,6 +76,11 @@ const Case kCases[] = {
         <float[2,2] w = {8, 1, 0.5, -0.25}, float[1,2] b = {0.5, 2}, float[2,2] v = {0.125, 4, 1, 9}>
         { a = Gemm<transB = 1, alpha = 0.5>(x, w, b)  z = Gemm(a, v) })",
      1, 1},
+    {"a Gemm whose addend is a column, one number for each row",
+     R"(g (float[2,2] x) => (float[2,2] z)
+        <float[2,2] w = {8, 1, 0.5, -0.25}, float[2,1] b = {0.5, 2}, float[2,2] v = {0.125, 4, 1, 9}>
+        { a = Gemm(x, w, b)  z = Gemm(a, v) })",
+     0, 0},
     {"a LayerNormalization that three read",
      R"(g (float[1,3,2] x) => (float[1,3,2] z)
         <float[2] s = {8, 0.5}, float[2] b = {1, 3}, float[2,2] q = {1, 2, 3, 4}, float[2,2] k = {5, 1, 2, 1},
@@ -108,6 +114,14 @@ const Case kCases[] = {
         { a = MatMul(x, w)  y = Sigmoid(a)  z = MatMul(y, v) })",
      0, 0},
 };
+
+const Case& CaseNamed(std::string_view name) {
+  for (const Case& c : kCases) {
+    if (name == c.name) return c;
+  }
+  FAIL("no case " << name);
+  return kCases[0];
+}
 
 TEST_CASE("factors of channels leave the float model's answers") {
   for (const Case& c : kCases) {
@@ -167,11 +181,11 @@ TEST_CASE("what varies between channels of an activation goes into the weight") 
 }
 
 TEST_CASE("channels of which nothing is known stay") {
-  Model model = Parsed(kCases[5].graph);
+  Model model = Parsed(CaseNamed("a LayerNormalization that three read").graph);
   const auto moved = BalanceActivations(model, {{"n", {-1, 1, {}}}}, 0.5);
   REQUIRE(moved.ok());
   CHECK(*moved == 0);
-  Model dead = Parsed(kCases[5].graph);
+  Model dead = Parsed(CaseNamed("a LayerNormalization that three read").graph);
   const auto still = BalanceActivations(dead, {{"n", {-1, 1, {0, 0}}}}, 0.5);
   REQUIRE(still.ok());
   CHECK(*still == 0);
