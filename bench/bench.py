@@ -30,13 +30,12 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from feeds import OPEN_DIMS, feeds_of
 from many_nodes import many_nodes
 from static_int8 import bench_int8
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "models"
-# Dims of a sample where the model leaves them open.
-OPEN_DIMS = {"ch_PP-OCRv4_det_infer": (3, 640, 640), "ch_PP-OCRv4_rec_infer": (3, 48, 320), "bert_mlm_random": (128,)}
 DIGITS_AT_ONCE = 64
 EXECUTOR_MODELS = [*OPEN_DIMS, "silero_vad_v5", "dtln_model_1", "mnist", "super_resolution", "fr_age",
                    "fr_detect", "fr_feature", "fr_pose", "version-RFB-320"]
@@ -174,21 +173,6 @@ def bench_speed(nibble, folder, threads=1, rounds=15):
         ratio = statistics.median(p[1] for p in pairs) / statistics.median(p[0] for p in pairs)
         result[name] = {"time_over_float": round(ratio, 3), "load_seconds": round(loaded, 1), "slowness_announced": warned}
     return result
-
-
-def feeds_of(session, path, batch, random):
-    """One sample: small integers fit any table, and silero's window and sampling rate are the ones it is made for."""
-    if path.stem == "silero_vad_v5":
-        return {"input": random.standard_normal((1, 512), dtype=np.float32), "state": np.zeros((2, 1, 128), np.float32),
-                "sr": np.array(16000)}
-    feeds = {}
-    for spec in session.get_inputs():
-        dims = OPEN_DIMS.get(path.stem) or [d if isinstance(d, int) else 1 for d in spec.shape[1:]]
-        if spec.type == "tensor(int64)":
-            feeds[spec.name] = random.integers(0, 2, (batch, *dims))
-        else:
-            feeds[spec.name] = random.standard_normal((batch, *dims), dtype=np.float32)
-    return feeds
 
 
 def reference_seconds(path, feeds):

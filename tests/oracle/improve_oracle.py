@@ -5,7 +5,7 @@ Usage: improve_oracle.py NIBBLE SHARED_MODELS SOURCE
 import statistics
 
 from common import Oracle
-from int8_models import answers, models, samples_of, saved, worst
+from int8_models import MODELS, answers, samples_of, saved, worst
 
 HELPERS = {"equalize": ["equalize"], "balance": ["balance"], "correct-bias": ["correct-bias"],
            "all": ["equalize", "balance", "correct-bias"]}
@@ -26,7 +26,7 @@ def check_model(oracle, path):
         tried = report["improvements"]
         oracle.check(f"{path.stem}, {name}: all are reported", len(tried) == len(helpers), str(tried))
         for t in tried:
-            oracle.check(f"{path.stem}, {name}: kept where it helps", t["kept"] == (t["sqnr_with"] > t["sqnr_without"]), str(t))
+            oracle.check(f"{path.stem}, {name}: kept where it helps", t["kept"] == (float(t["sqnr_db"]) > float(t["base_sqnr_db"])), str(t))
         gain = worst(reference, answers(out, held_out)) - before
         kept = any(t["kept"] for t in tried)
         oracle.check(f"{path.stem}, {name}: on other samples", gain >= -WORSE and (kept or gain == 0), f"{gain:+.2f} dB")
@@ -38,7 +38,7 @@ def check_model(oracle, path):
 
 def main():
     oracle = Oracle()
-    rows = [check_model(oracle, path) for path in models(oracle)]
+    rows = [check_model(oracle, path) for path in oracle.models(MODELS)]
     for name in HELPERS:
         best = max(row[name] for row in rows)
         print(f"{name}: median {statistics.median(row[name] for row in rows):+.2f} dB, at most {best:+.1f} dB")

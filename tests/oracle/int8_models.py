@@ -10,14 +10,6 @@ LENGTHS = {"bert_mlm_random": 64, "ch_PP-OCRv4_rec_infer": 20}
 CALIBRATION, HELD_OUT = range(100, 112), (0, 3, 4, 5, 6, 7)
 
 
-def models(oracle):
-    paths = [oracle.digits / f"{name}.onnx" for name in DIGIT_NETS]
-    if oracle.shared.is_dir():
-        return paths + [oracle.shared / f"{name}.onnx" for name in MODELS]
-    print(f"NOT RUN: {', '.join(MODELS)}: their folder is absent")
-    return paths
-
-
 def samples_of(oracle, path):
     if path.stem in DIGIT_NETS:
         images = np.load(oracle.digits / "heldout.npz")

@@ -66,6 +66,10 @@ def check_forms(oracle, schema):
     oracle.check("layers are the model's values", all(v["name"] in made for v in report["layers"]["values"]))
     quantize = oracle.json("quantize", vit, "-o", small, "--data", samples)
     jsonschema.Draft202012Validator(schema).validate(quantize)
+    improved = oracle.json("quantize", vit, "-o", oracle.folder / "integer.onnx", "--activations", "uint8", "--calib", samples,
+                           "--improve", "balance", "--improve", "correct-bias")
+    jsonschema.Draft202012Validator(schema).validate(improved)
+    oracle.check("quantize says what was tried", len(improved["improvements"]) == 2 and improved["integer_nodes"])
     ranges = oracle.folder / "ranges.json"
     for command in (["plan", vit], ["calibrate", vit, "--random", 2, "-o", ranges],
                     ["sensitivity", vit, "--random", 1, "--candidates", "int8/channel"],

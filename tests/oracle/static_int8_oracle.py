@@ -6,18 +6,16 @@ against float it does no worse than ONNX Runtime's own quantize_static on the sa
 Usage: static_int8_oracle.py NIBBLE SHARED_MODELS SOURCE
 """
 import collections
-import contextlib
 import statistics
 import subprocess
+import sys
 
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from common import DIGIT_NETS, Oracle, feeds_for, session, sqnr
-from int8_models import answers, models, samples_of, saved, worst
+from int8_models import MODELS, answers, samples_of, saved, worst
 
 # Products that are left float: attention's of two activations, and ConvTranspose, which the runtime does not run in integers.
 FLOAT_PRODUCTS = {"digits_vit": 4, "bert_mlm_random": 4, "ch_PP-OCRv4_rec_infer": 4, "ch_PP-OCRv4_det_infer": 2}
@@ -28,14 +26,6 @@ BELOW = 0.5  # dB that one model may be below quantize_static
 POINTS = 0.5  # of accuracy that a digit net may lose
 
 
-class Reader(CalibrationDataReader):
-    def __init__(self, feeds):
-        self.feeds = iter(feeds)
-
-    def get_next(self):
-        return next(self.feeds, None)
-
-
 def answers_as_written(model, feeds):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -44,20 +34,16 @@ def answers_as_written(model, feeds):
     return [np.ravel(o) for o in runtime.run(None, feeds)]
 
 
-def baseline(oracle, path, calibration, held_out, reference):
-    """SQNR of quantize_static's model: int8 weights by channel as is its default, on a runtime without saturation."""
-    source, prepared, out = (oracle.folder / f"{n}.onnx" for n in ("at17", "prepared", "theirs"))
-    subprocess.run([oracle.nibble, "convert", path, "-o", source, "--opset", "17", "-q"], capture_output=True, check=True)
+def baseline(oracle, path, samples, held_out, reference):
+    """SQNR of quantize_static's model, on a runtime without saturation; None where it makes none or it does not load."""
+    source, out = (oracle.folder / f"{n}.onnx" for n in ("at17", "theirs"))
+    oracle.run("convert", path, "-o", source, "--opset", "17", "-q")
+    out.unlink(missing_ok=True)
+    subprocess.run([sys.executable, oracle.source / "bench" / "quantize_static.py", source, samples, out], capture_output=True,
+                   cwd=oracle.folder)
     try:
-        with contextlib.chdir(oracle.folder):  # it leaves a file where it runs
-            quant_pre_process(str(source), str(prepared))
-    except Exception:  # it fails on models with open dimensions that it can't follow
-        prepared = source
-    try:
-        quantize_static(str(prepared), str(out), Reader(calibration), quant_format=QuantFormat.QDQ, per_channel=True,
-                        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
         return worst(reference, answers(out, held_out, exact=True))
-    except Exception as error:  # its model does not load
+    except Exception as error:
         print(f"{path.stem}: quantize_static: {str(error)[:100]}")
         return None
 
@@ -132,7 +118,7 @@ def check_model(oracle, path):
     written = oracle.outputs(form, held_out[0])
     same = min(float(sqnr(f, np.ravel(written[n]))) for f, n in zip(answers(form, held_out[:1]), names) if f.dtype == np.float32)
     oracle.check(f"{name}: the form of operators in our executor", same >= min(END_TO_END, itself - AMONG_THEMSELVES), f"{same:.1f} dB")
-    ours, other = worst(reference, theirs), baseline(oracle, path, calibration, held_out, reference)
+    ours, other = worst(reference, theirs), baseline(oracle, path, folder, held_out, reference)
     print(f"{name}: {ours:.1f} dB, quantize_static {'does not load' if other is None else f'{other:.1f} dB'}; "
           f"{integer} integer kernels, {left} float products; our executor {agreement:.1f} dB from ONNX Runtime, "
           f"which is {min(itself, 150):.1f} dB from itself without optimizations")
@@ -194,7 +180,7 @@ def check_memory(oracle):
 def main():
     oracle = Oracle()
     ort.set_default_logger_severity(4)
-    paths = models(oracle)
+    paths = oracle.models(MODELS)
     gains = [check_model(oracle, path) for path in paths]
     gains = [g for g in gains if g is not None]
     oracle.check("above quantize_static in the median", statistics.median(gains) > 0, str(gains))
