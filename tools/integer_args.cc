@@ -36,8 +36,8 @@ void IntegerArgs::Declare(Args& args, std::map<std::string, std::string>& words,
   args.Value("--improve", "HELPER", &lists["improve"],
              "equalize (reach of the weights of neighbouring layers), balance or balance=ALPHA (SmoothQuant: what "
              "activations vary between channels goes into weights; ALPHA 0 to 1, default 0.5), correct-bias (what "
-             "rounding weights shifts means by): measured on the samples of --calib and kept where the worst output's "
-             "SQNR gets better; may be repeated, in the order of trying");
+             "rounding weights shifts means by), or all of them: measured on the samples of --calib and kept where the "
+             "worst output's SQNR gets better; may be repeated, in the order of trying");
   args.Choice("--io", {"float", "integer"}, &words["io"],
               "type of the model's inputs and outputs where codes are read or made; default float");
   args.Flag("--no-fuse", &no_fuse_, "quantize the graph as it is, without running the default passes first");

@@ -71,10 +71,14 @@ const std::vector<std::pair<std::string, Emit>>& EmitWords() {
   return words;
 }
 
-const std::vector<std::pair<std::string, Improvement::Kind>>& ImprovementWords() {
+using Improvements = std::vector<Improvement::Kind>;
+const std::vector<std::pair<std::string, Improvements>>& ImprovementWords() {
   using K = Improvement::Kind;
-  static const std::vector<std::pair<std::string, K>> words = {
-      {"equalize", K::kEqualize}, {"balance", K::kBalance}, {"correct-bias", K::kCorrectBias}};
+  static const std::vector<std::pair<std::string, Improvements>> words = {
+      {"equalize", {K::kEqualize}},
+      {"balance", {K::kBalance}},
+      {"correct-bias", {K::kCorrectBias}},
+      {"all", {K::kEqualize, K::kBalance, K::kCorrectBias}}};
   return words;
 }
 
@@ -92,6 +96,23 @@ Setter AddTo(std::vector<std::string> QuantizeOptions::*list) {
     (o.*list).push_back(value);
     return OkStatus();
   };
+}
+
+Status AddImprovements(QuantizeOptions& o, const std::string& word) {
+  const size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  ASSIGN_OR_RETURN(const Improvements kinds, Choice("improve", name, ImprovementWords()));
+  double alpha = Improvement().alpha;
+  if (equals != std::string::npos) {
+    if (kinds != Improvements{Improvement::Kind::kBalance}) return UsageError("improve {} takes no number", name);
+    const char* end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, alpha);
+    if (error != std::errc() || stop != end || !(alpha >= 0 && alpha <= 1)) {
+      return UsageError("improve balance takes a number from 0 to 1, not '{}'", word.substr(equals + 1));
+    }
+  }
+  for (const Improvement::Kind kind : kinds) o.improve.push_back({kind, alpha});
+  return OkStatus();
 }
 
 Status SetTarget(QuantizeOptions& o, const std::string& word) {
@@ -142,12 +163,7 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
          ASSIGN_OR_RETURN(o.integer_io, Choice<bool>("io", v, {{"float", false}, {"integer", true}}));
          return OkStatus();
        }},
-      {"improve",
-       [](O& o, const S& v) -> Status {
-         ASSIGN_OR_RETURN(const Improvement what, ParseImprovement(v));
-         o.improve.push_back(what);
-         return OkStatus();
-       }},
+      {"improve", AddImprovements},
       {"target", SetTarget},
       {"skip", AddTo(&O::skip)},
       {"skip-op", AddTo(&O::skip_op)},
@@ -160,23 +176,9 @@ const std::vector<std::pair<std::string, Setter>>& Setters() {
 
 }  // namespace
 
-StatusOr<Improvement> ParseImprovement(const std::string& word) {
-  Improvement out;
-  const size_t equals = word.find('=');
-  ASSIGN_OR_RETURN(out.kind, Choice<Improvement::Kind>("improve", word.substr(0, equals), ImprovementWords()));
-  if (equals == std::string::npos) return out;
-  if (out.kind != Improvement::Kind::kBalance) return UsageError("improve {} takes no number", word.substr(0, equals));
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, out.alpha);
-  if (error != std::errc() || stop != end || !(out.alpha >= 0 && out.alpha <= 1)) {
-    return UsageError("improve balance takes a number from 0 to 1, not '{}'", word.substr(equals + 1));
-  }
-  return out;
-}
-
 std::string Improvement::Label() const {
   for (const auto& [name, value] : ImprovementWords()) {
-    if (value == kind) return kind == Kind::kBalance ? fmt::format("{}={}", name, alpha) : name;
+    if (value == Improvements{kind}) return kind == Kind::kBalance ? fmt::format("{}={}", name, alpha) : name;
   }
   return "";
 }

@@ -34,8 +34,6 @@ struct Improvement {
   double alpha = 0.5;         // of kBalance
   std::string Label() const;  // "balance=0.5"
 };
-// What names them: "equalize", "balance", "balance=0.5", "correct-bias". UsageError for anything else.
-StatusOr<Improvement> ParseImprovement(const std::string& word);
 
 // A rule for the weights whose name, or a reader's, matches; the first rule that does is the weight's.
 struct WeightRule {
